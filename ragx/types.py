@@ -1,0 +1,74 @@
+"""The data that crosses borders between layers. Frozen, plain, no behaviour beyond access.
+
+| type    | is                                             | made by        | used by            |
+|---------|------------------------------------------------|----------------|--------------------|
+| Span    | character range of a chunk in decoded text     | algo.chunking  | indexing           |
+| Chunk   | stored span: identity, bytes, lines, text      | indexing       | store, query       |
+| Hit     | one chunk in a ranking, with its score terms   | query          | query, shells      |
+| FileHit | one file entry: its best hits folded           | algo.fold      | api, shells        |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Chunk", "FileHit", "Hit", "Span"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Half-open range `text[start:end]` of decoded characters that becomes one chunk.
+
+    `breadcrumb` is what stands above it in the document's structure, outermost first (headings,
+    or class and function names); `symbols` are the names that the range itself defines.
+    """
+
+    start: int
+    end: int
+    breadcrumb: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A stored span of one file.
+
+    `text == raw[byte_start:byte_end].decode(encoding)` for the file's recorded encoding; lines
+    are 1-based and inclusive; `ordinal` counts chunks of the file from 0.
+    """
+
+    chunk_id: int
+    path: str
+    ordinal: int
+    byte_start: int
+    byte_end: int
+    line_start: int
+    line_end: int
+    text: str
+    heading: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One chunk in a ranking.
+
+    `terms` are the contributions whose sum is `score`; `raw` holds the unscaled leg scores
+    (cosine, BM25) that they came from.
+    """
+
+    chunk_id: int
+    path: str
+    ordinal: int
+    score: float
+    terms: dict[str, float] = field(default_factory=dict)
+    raw: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FileHit:
+    """A file's entry in the answer: its best hits, best first, and the folded score."""
+
+    path: str
+    score: float
+    hits: tuple[Hit, ...]
