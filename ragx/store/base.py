@@ -1,0 +1,160 @@
+"""What the pipelines may ask of storage. Another engine can stand behind these protocols.
+
+A `Reader` is one snapshot: whatever a writer does meanwhile, its answers agree with each other.
+A `Writer` collects a run's changes and makes them visible all at once in `commit`; embeddings are
+the exception, saved as they are paid for, because they are addressed by content and harm nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ragx.types import Chunk
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = [
+    "Counts",
+    "FileRow",
+    "Reader",
+    "Scored",
+    "StagedChunk",
+    "Writer",
+]
+
+Scored = tuple[int, float]
+"""(chunk id, score); higher is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """One file as stored. `status` is "ok", "failed" or "skipped:<reason>"; `note` says why."""
+
+    path: str
+    content_hash: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    scanned_ns: int
+    status: str = "ok"
+    note: str = ""
+    encoding: str = ""
+    language: str = ""
+    title: str = ""
+    n_chunks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChunk:
+    """A chunk with the keys of its embedding windows, in order; no keys without an embedder."""
+
+    chunk: Chunk
+    window_keys: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Rows in the snapshot. `vectors` counts chunks that have one."""
+
+    files: int
+    chunks: int
+    vectors: int
+    postings: int
+
+
+class Reader(Protocol):
+    """A consistent view of one committed state."""
+
+    @property
+    def generation(self) -> int:
+        """Number of the commit that this snapshot shows."""
+
+    def manifest(self) -> dict[str, str]:
+        """Settings that the index was built with."""
+
+    def counts(self) -> Counts:
+        """How many rows of each kind there are."""
+
+    def files(self) -> dict[str, FileRow]:
+        """Every known file by path, in path order."""
+
+    def file(self, path: str) -> FileRow | None:
+        """One file, or None if unknown."""
+
+    def chunks(self, chunk_ids: Sequence[int]) -> dict[int, Chunk]:
+        """Chunks by id; unknown ids are absent."""
+
+    def chunks_of(self, path: str) -> list[Chunk]:
+        """All chunks of a file in order."""
+
+    def unembedded(self, limit: int) -> tuple[int, list[str]]:
+        """How many chunks have no vector, and the first `limit` paths that hold them."""
+
+    def lexical(
+        self, expression: str, *, depth: int, weights: Sequence[float], exclude: str = ""
+    ) -> list[Scored]:
+        """Best `depth` chunks by BM25, ties by chunk id."""
+
+    def lexical_scores(
+        self, expression: str, chunk_ids: Collection[int], *, weights: Sequence[float]
+    ) -> dict[int, float]:
+        """BM25 of those given chunks that match."""
+
+    def matching(self, expression: str, chunk_ids: Collection[int]) -> set[int]:
+        """Those of the given chunks that match the expression."""
+
+    def vector(self, query: np.ndarray, *, depth: int) -> list[Scored]:
+        """Best `depth` chunks by cosine to (d,) float32 `query`, ties by chunk id."""
+
+    def vector_scores(self, query: np.ndarray, chunk_ids: Collection[int]) -> dict[int, float]:
+        """Cosine of the given chunks that have a vector."""
+
+    def close(self) -> None:
+        """Let the snapshot go."""
+
+
+class Writer(Protocol):
+    """One run's changes. Only one writer exists at a time."""
+
+    def manifest(self) -> dict[str, str]:
+        """Settings that the stored index was built with; empty for a new one."""
+
+    def files(self) -> dict[str, FileRow]:
+        """Every stored file by path."""
+
+    def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
+        """Those of the keys whose vectors are already stored."""
+
+    def put_embeddings(self, items: Iterable[tuple[bytes, np.ndarray]]) -> None:
+        """Store (d,) float32 unit vectors durably, at once."""
+
+    def stage_file(self, row: FileRow, chunks: Sequence[StagedChunk]) -> None:
+        """Replace a file's rows at commit."""
+
+    def stage_stat(self, row: FileRow) -> None:
+        """Replace a file's own row at commit and keep its chunks."""
+
+    def stage_delete(self, path: str) -> None:
+        """Drop a file and its chunks at commit."""
+
+    def reset(self) -> None:
+        """Drop every file at commit, before what is staged: a full rebuild."""
+
+    def commit(self, manifest: Mapping[str, str]) -> CommitResult:
+        """Make everything staged visible at once."""
+
+    def close(self) -> None:
+        """Discard what was not committed and release the lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """What a commit changed."""
+
+    generation: int
+    chunks_added: int
+    chunks_deleted: int

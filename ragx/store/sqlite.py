@@ -1,0 +1,621 @@
+"""The SQLite engine behind `store.base`: one database in WAL mode holds the whole truth."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragx.algo.lexical import analyse
+from ragx.errors import IndexDamaged, IndexMissing, StoreError
+from ragx.store import schema, vectors
+from ragx.store.base import CommitResult, Counts, FileRow, Scored, StagedChunk
+from ragx.store.faults import REBUILD_HINT, translated
+from ragx.store.lock import WriterLock
+from ragx.types import Chunk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["DATABASE_NAME", "INDEX_DIRECTORY", "SqliteReader", "SqliteWriter", "index_directory"]
+
+INDEX_DIRECTORY = ".ragx"
+DATABASE_NAME = "index.db"
+_BUSY_TIMEOUT_S = 10.0
+_KEEP_RETIRED_S = 30 * 24 * 3600  # an embedding without a chunk waits this long for a comeback
+_IN_LIMIT = 500  # bound parameters per statement; SQLite's oldest default limit is 999
+
+_FILE_COLUMNS = (
+    "path, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, note, encoding,"
+    " language, title, n_chunks"
+)
+_CHUNK_COLUMNS = (
+    "c.chunk_id, f.path, c.ordinal, c.byte_start, c.byte_end, c.line_start, c.line_end, c.text,"
+    " c.heading, c.symbols"
+)
+
+
+def index_directory(root: Path) -> Path:
+    """Where the index of a corpus lives."""
+    return root / INDEX_DIRECTORY
+
+
+def _batches(items: Iterable[int]) -> Iterator[list[int]]:
+    ordered = sorted(items)
+    for start in range(0, len(ordered), _IN_LIMIT):
+        yield ordered[start : start + _IN_LIMIT]
+
+
+def _marks(n: int) -> str:
+    return ",".join("?" * n)
+
+
+def _chunk(row: tuple[int, str, int, int, int, int, int, str, str, str]) -> Chunk:
+    return Chunk(*row[:8], heading=_strings(row[8]), symbols=_strings(row[9]))
+
+
+def _strings(packed: str) -> tuple[str, ...]:
+    return tuple(json.loads(packed)) if packed != "[]" else ()
+
+
+def _posting_terms(chunk: Chunk) -> tuple[str, str, str, str]:
+    """Terms of the four full-text columns: body, heading, path, symbols."""
+    return (
+        analyse(chunk.text),
+        analyse("\n".join(chunk.heading)),
+        analyse(chunk.path),
+        analyse("\n".join(chunk.symbols)),
+    )
+
+
+class SqliteReader:
+    """A snapshot of the last commit; see `store.base.Reader`.
+
+    Raises:
+        IndexMissing: there is no index.
+        IndexDamaged, StoreError: it cannot be read.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._directory = index_directory(root)
+        path = self._directory / DATABASE_NAME
+        if not path.is_file():
+            raise IndexMissing(f"no index in {root}", hint="ragx index builds it")
+        self._vectors: vectors.VectorIndex | None = None
+        with translated("opening the index"):
+            self._db = _connect_reading(path)
+        try:
+            with translated("opening the index"):
+                schema.require_current(self._db)
+                row = self._db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+            self._generation = int(row[0])
+            if self._generation == 0:
+                raise IndexMissing(
+                    f"the index in {root} is empty: no run has finished",
+                    hint="ragx index builds it",
+                )
+        except BaseException:
+            self._db.close()
+            raise
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    def manifest(self) -> dict[str, str]:
+        with translated("reading the manifest"):
+            return _read_manifest(self._db)
+
+    def counts(self) -> Counts:
+        with translated("counting rows"):
+            return _read_counts(self._db)
+
+    def files(self) -> dict[str, FileRow]:
+        with translated("reading the files"):
+            return _read_files(self._db)
+
+    def file(self, path: str) -> FileRow | None:
+        with translated("reading a file's entry"):
+            row = self._db.execute(
+                f"SELECT {_FILE_COLUMNS} FROM files WHERE path = ?", (path,)
+            ).fetchone()
+        return FileRow(*row) if row else None
+
+    def chunks(self, chunk_ids: Sequence[int]) -> dict[int, Chunk]:
+        found: dict[int, Chunk] = {}
+        with translated("reading chunks"):
+            for batch in _batches(chunk_ids):
+                found.update(
+                    (row[0], _chunk(row))
+                    for row in self._db.execute(
+                        f"SELECT {_CHUNK_COLUMNS} FROM chunks c JOIN files f USING (file_id)"
+                        f" WHERE c.chunk_id IN ({_marks(len(batch))})",
+                        batch,
+                    )
+                )
+        return found
+
+    def chunks_of(self, path: str) -> list[Chunk]:
+        with translated("reading chunks"):
+            return [
+                _chunk(row)
+                for row in self._db.execute(
+                    f"SELECT {_CHUNK_COLUMNS} FROM chunks c JOIN files f USING (file_id)"
+                    " WHERE f.path = ? ORDER BY c.ordinal",
+                    (path,),
+                )
+            ]
+
+    def unembedded(self, limit: int) -> tuple[int, list[str]]:
+        missing = (
+            " FROM chunks c JOIN files f USING (file_id) WHERE NOT EXISTS"
+            " (SELECT 1 FROM windows w JOIN embeddings e USING (key)"
+            " WHERE w.chunk_id = c.chunk_id)"
+        )
+        with translated("looking for chunks without a vector"):
+            (n,) = self._db.execute(f"SELECT count(*){missing}").fetchone()
+            paths = self._db.execute(
+                f"SELECT DISTINCT f.path{missing} ORDER BY f.path LIMIT ?", (limit,)
+            ).fetchall()
+        return int(n), [path for (path,) in paths]
+
+    def lexical(
+        self, expression: str, *, depth: int, weights: Sequence[float], exclude: str = ""
+    ) -> list[Scored]:
+        if not expression or depth < 1:
+            return []
+        match = f"({expression}) NOT ({exclude})" if exclude else expression
+        with translated("searching the full text"):
+            rows = self._db.execute(
+                f"SELECT rowid, -bm25(postings, {_marks(len(weights))}) AS score FROM postings"
+                " WHERE postings MATCH ? ORDER BY score DESC, rowid LIMIT ?",
+                (*weights, match, depth),
+            ).fetchall()
+        return [(int(chunk_id), float(score)) for chunk_id, score in rows]
+
+    def lexical_scores(
+        self, expression: str, chunk_ids: Collection[int], *, weights: Sequence[float]
+    ) -> dict[int, float]:
+        if not expression or not chunk_ids:
+            return {}
+        scores: dict[int, float] = {}
+        with translated("searching the full text"):
+            for batch in _batches(chunk_ids):
+                scores.update(
+                    self._db.execute(
+                        f"SELECT rowid, -bm25(postings, {_marks(len(weights))}) FROM postings"
+                        f" WHERE postings MATCH ? AND rowid IN ({_marks(len(batch))})",
+                        (*weights, expression, *batch),
+                    )
+                )
+        return scores
+
+    def matching(self, expression: str, chunk_ids: Collection[int]) -> set[int]:
+        if not expression or not chunk_ids:
+            return set()
+        found: set[int] = set()
+        with translated("searching the full text"):
+            for batch in _batches(chunk_ids):
+                found.update(
+                    chunk_id
+                    for (chunk_id,) in self._db.execute(
+                        "SELECT rowid FROM postings WHERE postings MATCH ?"
+                        f" AND rowid IN ({_marks(len(batch))})",
+                        (expression, *batch),
+                    )
+                )
+        return found
+
+    def vector(self, query: NDArray[np.float32], *, depth: int) -> list[Scored]:
+        return self._vector_index().search(query, depth=depth)
+
+    def vector_scores(
+        self, query: NDArray[np.float32], chunk_ids: Collection[int]
+    ) -> dict[int, float]:
+        return self._vector_index().scores(query, chunk_ids)
+
+    def vector_dimension(self) -> int:
+        """Width of the stored vectors; 0 when there are none."""
+        return self._vector_index().dimension
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _vector_index(self) -> vectors.VectorIndex:
+        if self._vectors is None:
+            self._vectors = vectors.open_vectors(
+                self._directory, self._generation, lambda: _load_vectors(self._db)
+            )
+        return self._vectors
+
+
+def _connect_reading(path: Path) -> sqlite3.Connection:
+    """A read-only connection inside a read transaction: the snapshot."""
+    uri = path.resolve().as_uri()
+    # A writable directory first: WAL readers need to make the shared-memory file. In a read-only
+    # one nobody can be writing, so the file is read as it lies.
+    faults: list[sqlite3.Error] = []
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        if "immutable" in options and _wal_holds_data(path):
+            continue
+        connection = sqlite3.connect(
+            f"{uri}?{options}",
+            uri=True,
+            timeout=_BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError as fault:
+            connection.close()
+            faults.append(fault)
+            continue
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+    raise faults[0]
+
+
+def _wal_holds_data(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    return False
+
+
+def _read_manifest(db: sqlite3.Connection) -> dict[str, str]:
+    rows = db.execute("SELECT key, value FROM meta WHERE key != 'generation' ORDER BY key")
+    return dict(rows.fetchall())
+
+
+def _read_files(db: sqlite3.Connection) -> dict[str, FileRow]:
+    rows = db.execute(f"SELECT {_FILE_COLUMNS} FROM files ORDER BY path")
+    return {row[0]: FileRow(*row) for row in rows}
+
+
+def _read_counts(db: sqlite3.Connection) -> Counts:
+    def one(sql: str) -> int:
+        return int(db.execute(sql).fetchone()[0])
+
+    return Counts(
+        files=one("SELECT count(*) FROM files WHERE status = 'ok'"),
+        chunks=one("SELECT count(*) FROM chunks"),
+        vectors=one("SELECT count(*) FROM windows WHERE window = 0"),
+        postings=one("SELECT count(*) FROM postings_docsize"),
+    )
+
+
+def _load_vectors(
+    db: sqlite3.Connection,
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """(n,) owners and (n, d) float32 rows in (chunk id, window) order."""
+    import numpy as np
+
+    with translated("reading the vectors"):
+        rows = db.execute(
+            "SELECT w.chunk_id, e.vector FROM windows w JOIN embeddings e USING (key)"
+            " ORDER BY w.chunk_id, w.window"
+        ).fetchall()
+    if not rows:
+        return np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
+    widths = {len(blob) for _, blob in rows}
+    if len(widths) != 1:
+        raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
+    owners = np.array([owner for owner, _ in rows], np.int64)
+    flat = np.frombuffer(b"".join(blob for _, blob in rows), np.dtype("<f2"))
+    return owners, flat.reshape(len(rows), -1).astype(np.float32)
+
+
+_STAGING = """
+CREATE TEMP TABLE staged_files (
+    path TEXT PRIMARY KEY, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, note,
+    encoding, language, title, n_chunks, replaces_chunks INTEGER NOT NULL
+);
+CREATE TEMP TABLE staged_deletes (path TEXT PRIMARY KEY);
+CREATE TEMP TABLE staged_chunks (
+    chunk_id INTEGER PRIMARY KEY, path, ordinal, byte_start, byte_end, line_start, line_end,
+    heading, symbols, text, t_body, t_heading, t_path, t_symbols
+);
+CREATE TEMP TABLE staged_windows (
+    chunk_id INTEGER, window INTEGER, key BLOB, PRIMARY KEY (chunk_id, window)
+) WITHOUT ROWID;
+"""
+
+
+class SqliteWriter:
+    """The only writer; see `store.base.Writer`. What is staged lies in temporary tables on disk.
+
+    Args:
+        root: the corpus; `.ragx/` is made if need be.
+        rebuild: start from an empty index where the present one is damaged or of another version.
+
+    Raises:
+        IndexBusy: another process is writing.
+        StoreError: the index cannot be opened or made.
+    """
+
+    def __init__(self, root: Path, *, rebuild: bool = False) -> None:
+        self._directory = index_directory(root)
+        with translated("making the index directory"):
+            _make_directory(self._directory)
+        self._lock = WriterLock(self._directory)
+        try:
+            self._db = self._open(rebuild)
+            self._reset = False
+            self._begin_staging()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, rebuild: bool) -> sqlite3.Connection:
+        path = self._directory / DATABASE_NAME
+        try:
+            return _connect_writing(path)
+        except StoreError as fault:
+            if not rebuild or fault.code not in ("index_damaged", "manifest_mismatch"):
+                raise
+        with translated("removing the damaged index"):
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        return _connect_writing(path)
+
+    def _begin_staging(self) -> None:
+        with translated("preparing the run"):
+            self._db.executescript(_STAGING)
+
+    def manifest(self) -> dict[str, str]:
+        with translated("reading the manifest"):
+            return _read_manifest(self._db)
+
+    def files(self) -> dict[str, FileRow]:
+        with translated("reading the files"):
+            return _read_files(self._db)
+
+    def counts(self) -> Counts:
+        """Rows of the last commit."""
+        with translated("counting rows"):
+            return _read_counts(self._db)
+
+    def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
+        ordered = sorted(keys)
+        known: set[bytes] = set()
+        with translated("looking up embeddings"):
+            for start in range(0, len(ordered), _IN_LIMIT):
+                batch = ordered[start : start + _IN_LIMIT]
+                known.update(
+                    key
+                    for (key,) in self._db.execute(
+                        f"SELECT key FROM embeddings WHERE key IN ({_marks(len(batch))})", batch
+                    )
+                )
+        return known
+
+    def put_embeddings(self, items: Iterable[tuple[bytes, NDArray[np.float32]]]) -> None:
+        rows = [(key, vector.astype("<f2").tobytes()) for key, vector in items]
+        with translated("saving embeddings"), self._transaction():
+            self._db.executemany("INSERT OR IGNORE INTO embeddings VALUES (?, ?)", rows)
+
+    def forget_embeddings(self) -> None:
+        """Drop every stored vector at once, for a run that shall compute them all again."""
+        with translated("dropping embeddings"), self._transaction():
+            self._db.execute("DELETE FROM embeddings")
+            self._db.execute("DELETE FROM retired")
+
+    def stage_file(self, row: FileRow, chunks: Sequence[StagedChunk]) -> None:
+        with translated("staging a file"), self._transaction("DEFERRED"):
+            self._stage_row(row, replaces_chunks=1)
+            self._db.executemany(
+                f"INSERT INTO temp.staged_chunks VALUES ({_marks(14)})",
+                [_staged_row(staged.chunk) for staged in chunks],
+            )
+            self._db.executemany(
+                "INSERT INTO temp.staged_windows VALUES (?, ?, ?)",
+                [
+                    (staged.chunk.chunk_id, window, key)
+                    for staged in chunks
+                    for window, key in enumerate(staged.window_keys)
+                ],
+            )
+
+    def stage_stat(self, row: FileRow) -> None:
+        with translated("staging a file"), self._transaction("DEFERRED"):
+            self._stage_row(row, replaces_chunks=0)
+
+    def _stage_row(self, row: FileRow, *, replaces_chunks: int) -> None:
+        self._db.execute(
+            f"INSERT OR REPLACE INTO temp.staged_files VALUES ({_marks(14)})",
+            (
+                row.path, row.content_hash, row.size, row.mtime_ns, row.ctime_ns, row.inode,
+                row.scanned_ns, row.status, row.note, row.encoding, row.language, row.title,
+                row.n_chunks, replaces_chunks,
+            ),
+        )  # fmt: skip
+
+    def stage_delete(self, path: str) -> None:
+        with translated("staging a file"):
+            self._db.execute("INSERT OR IGNORE INTO temp.staged_deletes VALUES (?)", (path,))
+
+    def reset(self) -> None:
+        self._reset = True
+
+    def commit(self, manifest: Mapping[str, str]) -> CommitResult:
+        with translated("committing the run"), self._transaction():
+            generation = self._next_generation()
+            if self._reset:
+                # Everything known goes unless it was staged again.
+                self._db.execute(
+                    "INSERT OR IGNORE INTO temp.staged_deletes SELECT path FROM files"
+                    " WHERE path NOT IN (SELECT path FROM temp.staged_files)"
+                )
+            deleted = self._drop_old_chunks()
+            self._db.execute(
+                "DELETE FROM files WHERE path IN (SELECT path FROM temp.staged_deletes)"
+            )
+            added = self._insert_staged()
+            self._db.execute("DELETE FROM meta WHERE key != 'generation'")
+            self._db.executemany("INSERT INTO meta VALUES (?, ?)", sorted(manifest.items()))
+            self._retire_embeddings()
+            for table in ("files", "deletes", "chunks", "windows"):
+                self._db.execute(f"DELETE FROM temp.staged_{table}")
+        self._reset = False
+        return CommitResult(generation, added, deleted)
+
+    def write_derived(self) -> None:
+        """Make what readers map instead of reading rows: the vectors of this generation."""
+        (generation,) = self._db.execute(
+            "SELECT value FROM meta WHERE key = 'generation'"
+        ).fetchone()
+        vectors.write_vectors(self._directory, int(generation), lambda: _load_vectors(self._db))
+
+    def close(self) -> None:
+        try:
+            # Leave no log behind where nobody else reads: the database alone is then complete.
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._db.close()
+        finally:
+            self._lock.release()
+
+    def _next_generation(self) -> int:
+        self._db.execute(
+            "UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'generation'"
+        )
+        (value,) = self._db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+        return int(value)
+
+    def _drop_old_chunks(self) -> int:
+        """Remove rows of replaced and deleted files; postings of unchanged chunks stay."""
+        db = self._db
+        db.execute("DROP TABLE IF EXISTS temp.outgoing")
+        db.execute(
+            "CREATE TEMP TABLE outgoing AS SELECT c.chunk_id,"
+            " s.chunk_id IS NOT NULL AS stays,"
+            " s.chunk_id IS NOT NULL AND s.heading = c.heading AND s.symbols = c.symbols"
+            " AND s.path = f.path AS same_terms"
+            " FROM chunks c JOIN files f USING (file_id)"
+            " LEFT JOIN temp.staged_chunks s ON s.chunk_id = c.chunk_id"
+            " WHERE f.path IN (SELECT path FROM temp.staged_deletes"
+            " UNION SELECT path FROM temp.staged_files WHERE replaces_chunks)"
+            " ORDER BY c.chunk_id"
+        )
+        if self._reset:
+            # Also right when the stored terms were made by another version of the analysis.
+            db.execute("UPDATE temp.outgoing SET same_terms = 0")
+            db.execute("INSERT INTO postings (postings) VALUES ('delete-all')")
+        else:
+            self._drop_postings()
+        db.execute(
+            "INSERT OR REPLACE INTO retired SELECT DISTINCT w.key, ? FROM windows w"
+            " JOIN temp.outgoing o USING (chunk_id)",
+            (int(time.time()),),
+        )
+        db.execute("DELETE FROM windows WHERE chunk_id IN (SELECT chunk_id FROM temp.outgoing)")
+        db.execute("DELETE FROM chunks WHERE chunk_id IN (SELECT chunk_id FROM temp.outgoing)")
+        (deleted,) = db.execute("SELECT count(*) FROM temp.outgoing WHERE NOT stays").fetchone()
+        return int(deleted)
+
+    def _drop_postings(self) -> None:
+        """A contentless FTS5 row goes by naming the very terms that it was made of."""
+        db = self._db
+        # Ascending row ids keep FTS5 from flushing its buffer at every step.
+        gone = db.execute(
+            f"SELECT {_CHUNK_COLUMNS} FROM temp.outgoing o JOIN chunks c USING (chunk_id)"
+            " JOIN files f USING (file_id) WHERE NOT o.same_terms ORDER BY c.chunk_id"
+        )
+        while rows := gone.fetchmany(1000):
+            db.executemany(
+                "INSERT INTO postings (postings, rowid, body, heading, path, symbols)"
+                " VALUES ('delete', ?, ?, ?, ?, ?)",
+                [(row[0], *_posting_terms(_chunk(row))) for row in rows],
+            )
+
+    def _insert_staged(self) -> int:
+        db = self._db
+        updates = ", ".join(
+            f"{name} = excluded.{name}" for name in _FILE_COLUMNS.replace(" ", "").split(",")[1:]
+        )
+        db.execute(
+            f"INSERT INTO files ({_FILE_COLUMNS}) SELECT {_FILE_COLUMNS} FROM temp.staged_files"
+            f" WHERE true ORDER BY path ON CONFLICT (path) DO UPDATE SET {updates}"
+        )
+        db.execute(
+            "INSERT INTO chunks SELECT s.chunk_id, f.file_id, s.ordinal, s.byte_start, s.byte_end,"
+            " s.line_start, s.line_end, s.heading, s.symbols, s.text"
+            " FROM temp.staged_chunks s JOIN files f USING (path) ORDER BY s.chunk_id"
+        )
+        db.execute(
+            "INSERT INTO windows SELECT chunk_id, window, key FROM temp.staged_windows"
+            " ORDER BY chunk_id, window"
+        )
+        db.execute(
+            "INSERT INTO postings (rowid, body, heading, path, symbols)"
+            " SELECT chunk_id, t_body, t_heading, t_path, t_symbols FROM temp.staged_chunks"
+            " WHERE chunk_id NOT IN (SELECT chunk_id FROM temp.outgoing WHERE same_terms)"
+            " ORDER BY chunk_id"
+        )
+        (added,) = db.execute(
+            "SELECT count(*) FROM temp.staged_chunks"
+            " WHERE chunk_id NOT IN (SELECT chunk_id FROM temp.outgoing)"
+        ).fetchone()
+        return int(added)
+
+    def _retire_embeddings(self) -> None:
+        self._db.execute("DELETE FROM retired WHERE key IN (SELECT key FROM windows)")
+        old = (int(time.time()) - _KEEP_RETIRED_S,)
+        self._db.execute(
+            "DELETE FROM embeddings WHERE key IN (SELECT key FROM retired WHERE at_s < ?)", old
+        )
+        self._db.execute("DELETE FROM retired WHERE at_s < ?", old)
+
+    @contextlib.contextmanager
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        self._db.execute(f"BEGIN {kind}")
+        try:
+            yield
+        except BaseException:
+            # A full disk may have rolled back already.
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+
+def _staged_row(chunk: Chunk) -> tuple[object, ...]:
+    return (
+        chunk.chunk_id, chunk.path, chunk.ordinal, chunk.byte_start, chunk.byte_end,
+        chunk.line_start, chunk.line_end, json.dumps(chunk.heading, ensure_ascii=False),
+        json.dumps(chunk.symbols, ensure_ascii=False), chunk.text, *_posting_terms(chunk),
+    )  # fmt: skip
+
+
+def _make_directory(directory: Path) -> None:
+    directory.mkdir(mode=0o700, exist_ok=True)
+    ignore = directory / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+
+
+def _connect_writing(path: Path) -> sqlite3.Connection:
+    with translated("opening the index"):
+        db = sqlite3.connect(
+            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if not tables:
+                schema.create(db)
+            schema.require_current(db)
+        except BaseException:
+            db.close()
+            raise
+    path.chmod(0o600)
+    return db
