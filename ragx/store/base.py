@@ -94,6 +94,9 @@ class Reader(Protocol):
     def unembedded(self, limit: int) -> tuple[int, list[str]]:
         """How many chunks have no vector, and the first `limit` paths that hold them."""
 
+    def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
+        """Those of the keys whose vectors are stored."""
+
     def lexical(
         self, expression: str, *, depth: int, weights: Sequence[float], exclude: str = ""
     ) -> list[Scored]:
@@ -112,6 +115,9 @@ class Reader(Protocol):
 
     def vector_scores(self, query: np.ndarray, chunk_ids: Collection[int]) -> dict[int, float]:
         """Cosine of the given chunks that have a vector."""
+
+    def dimension(self) -> int:
+        """Width of the stored vectors; 0 when there are none."""
 
     def close(self) -> None:
         """Let the snapshot go."""
@@ -138,11 +144,14 @@ class Writer(Protocol):
     def stage_stat(self, row: FileRow) -> None:
         """Replace a file's own row at commit and keep its chunks."""
 
+    def confirm(self, path: str, scanned_ns: int) -> None:
+        """Set the reading time of a file that is staged already."""
+
     def stage_delete(self, path: str) -> None:
         """Drop a file and its chunks at commit."""
 
     def reset(self) -> None:
-        """Drop every file at commit, before what is staged: a full rebuild."""
+        """Drop every file at commit that is not staged by then: a full rebuild."""
 
     def commit(self, manifest: Mapping[str, str]) -> CommitResult:
         """Make everything staged visible at once."""

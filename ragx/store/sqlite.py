@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -152,17 +153,21 @@ class SqliteReader:
             ]
 
     def unembedded(self, limit: int) -> tuple[int, list[str]]:
-        missing = (
-            " FROM chunks c JOIN files f USING (file_id) WHERE NOT EXISTS"
-            " (SELECT 1 FROM windows w JOIN embeddings e USING (key)"
-            " WHERE w.chunk_id = c.chunk_id)"
-        )
         with translated("looking for chunks without a vector"):
-            (n,) = self._db.execute(f"SELECT count(*){missing}").fetchone()
+            row = self._db.execute("SELECT value FROM meta WHERE key = 'state.unembedded'")
+            n = int(row.fetchone()[0])
+            if not n or limit < 1:
+                return n, []
             paths = self._db.execute(
-                f"SELECT DISTINCT f.path{missing} ORDER BY f.path LIMIT ?", (limit,)
+                "SELECT DISTINCT f.path FROM chunks c JOIN files f USING (file_id) WHERE NOT EXISTS"
+                " (SELECT 1 FROM windows w WHERE w.chunk_id = c.chunk_id) ORDER BY f.path LIMIT ?",
+                (limit,),
             ).fetchall()
-        return int(n), [path for (path,) in paths]
+        return n, [path for (path,) in paths]
+
+    def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
+        with translated("looking up embeddings"):
+            return _known_embeddings(self._db, keys)
 
     def lexical(
         self, expression: str, *, depth: int, weights: Sequence[float], exclude: str = ""
@@ -219,7 +224,7 @@ class SqliteReader:
     ) -> dict[int, float]:
         return self._vector_index().scores(query, chunk_ids)
 
-    def vector_dimension(self) -> int:
+    def dimension(self) -> int:
         """Width of the stored vectors; 0 when there are none."""
         return self._vector_index().dimension
 
@@ -229,7 +234,7 @@ class SqliteReader:
     def _vector_index(self) -> vectors.VectorIndex:
         if self._vectors is None:
             self._vectors = vectors.open_vectors(
-                self._directory, self._generation, lambda: _load_vectors(self._db)
+                self._directory, _vector_stamp(self._db), lambda: _load_vectors(self._db)
             )
         return self._vectors
 
@@ -271,8 +276,24 @@ def _wal_holds_data(path: Path) -> bool:
 
 
 def _read_manifest(db: sqlite3.Connection) -> dict[str, str]:
-    rows = db.execute("SELECT key, value FROM meta WHERE key != 'generation' ORDER BY key")
-    return dict(rows.fetchall())
+    rows = db.execute("SELECT key, value FROM meta ORDER BY key").fetchall()
+    return {key: value for key, value in rows if key != "generation" and "." not in key}
+
+
+def _known_embeddings(db: sqlite3.Connection, keys: Collection[bytes]) -> set[bytes]:
+    ordered = sorted(keys)
+    known: set[bytes] = set()
+    for start in range(0, len(ordered), _IN_LIMIT):
+        batch = ordered[start : start + _IN_LIMIT]
+        rows = db.execute(f"SELECT key FROM embeddings WHERE key IN ({_marks(len(batch))})", batch)
+        known.update(key for (key,) in rows)
+    return known
+
+
+def _vector_stamp(db: sqlite3.Connection) -> bytes:
+    """What marks the derived files that fit the vectors of this snapshot; 16 bytes."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'state.vectors'").fetchone()
+    return bytes.fromhex(row[0]) if row else bytes(16)
 
 
 def _read_files(db: sqlite3.Connection) -> dict[str, FileRow]:
@@ -384,29 +405,13 @@ class SqliteWriter:
             return _read_counts(self._db)
 
     def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
-        ordered = sorted(keys)
-        known: set[bytes] = set()
         with translated("looking up embeddings"):
-            for start in range(0, len(ordered), _IN_LIMIT):
-                batch = ordered[start : start + _IN_LIMIT]
-                known.update(
-                    key
-                    for (key,) in self._db.execute(
-                        f"SELECT key FROM embeddings WHERE key IN ({_marks(len(batch))})", batch
-                    )
-                )
-        return known
+            return _known_embeddings(self._db, keys)
 
     def put_embeddings(self, items: Iterable[tuple[bytes, NDArray[np.float32]]]) -> None:
         rows = [(key, vector.astype("<f2").tobytes()) for key, vector in items]
         with translated("saving embeddings"), self._transaction():
-            self._db.executemany("INSERT OR IGNORE INTO embeddings VALUES (?, ?)", rows)
-
-    def forget_embeddings(self) -> None:
-        """Drop every stored vector at once, for a run that shall compute them all again."""
-        with translated("dropping embeddings"), self._transaction():
-            self._db.execute("DELETE FROM embeddings")
-            self._db.execute("DELETE FROM retired")
+            self._db.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?)", rows)
 
     def stage_file(self, row: FileRow, chunks: Sequence[StagedChunk]) -> None:
         with translated("staging a file"), self._transaction("DEFERRED"):
@@ -438,6 +443,12 @@ class SqliteWriter:
             ),
         )  # fmt: skip
 
+    def confirm(self, path: str, scanned_ns: int) -> None:
+        with translated("staging a file"):
+            self._db.execute(
+                "UPDATE temp.staged_files SET scanned_ns = ? WHERE path = ?", (scanned_ns, path)
+            )
+
     def stage_delete(self, path: str) -> None:
         with translated("staging a file"):
             self._db.execute("INSERT OR IGNORE INTO temp.staged_deletes VALUES (?)", (path,))
@@ -455,11 +466,18 @@ class SqliteWriter:
                     " WHERE path NOT IN (SELECT path FROM temp.staged_files)"
                 )
             deleted = self._drop_old_chunks()
+            self._stamp_vectors()
             self._db.execute(
                 "DELETE FROM files WHERE path IN (SELECT path FROM temp.staged_deletes)"
             )
             added = self._insert_staged()
-            self._db.execute("DELETE FROM meta WHERE key != 'generation'")
+            self._db.execute(
+                "DELETE FROM meta WHERE key != 'generation' AND key NOT LIKE 'state.%'"
+            )
+            self._db.execute(
+                "INSERT OR REPLACE INTO meta SELECT 'state.unembedded', count(*) FROM chunks c"
+                " WHERE NOT EXISTS (SELECT 1 FROM windows w WHERE w.chunk_id = c.chunk_id)"
+            )
             self._db.executemany("INSERT INTO meta VALUES (?, ?)", sorted(manifest.items()))
             self._retire_embeddings()
             for table in ("files", "deletes", "chunks", "windows"):
@@ -469,10 +487,9 @@ class SqliteWriter:
 
     def write_derived(self) -> None:
         """Make what readers map instead of reading rows: the vectors of this generation."""
-        (generation,) = self._db.execute(
-            "SELECT value FROM meta WHERE key = 'generation'"
-        ).fetchone()
-        vectors.write_vectors(self._directory, int(generation), lambda: _load_vectors(self._db))
+        with translated("reading the manifest"):
+            stamp = _vector_stamp(self._db)
+        vectors.write_vectors(self._directory, stamp, lambda: _load_vectors(self._db))
 
     def close(self) -> None:
         try:
@@ -489,6 +506,21 @@ class SqliteWriter:
         )
         (value,) = self._db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
         return int(value)
+
+    def _stamp_vectors(self) -> None:
+        """Give the vectors a new stamp if this commit changes any, so that derived files follow.
+
+        The stamp is random: a database made anew never fits files that an older one left.
+        """
+        (changed,) = self._db.execute(
+            "SELECT EXISTS (SELECT 1 FROM temp.outgoing) OR EXISTS"
+            " (SELECT 1 FROM temp.staged_windows) OR NOT EXISTS"
+            " (SELECT 1 FROM meta WHERE key = 'state.vectors')"
+        ).fetchone()
+        if changed:
+            self._db.execute(
+                "INSERT OR REPLACE INTO meta VALUES ('state.vectors', ?)", (os.urandom(16).hex(),)
+            )
 
     def _drop_old_chunks(self) -> int:
         """Remove rows of replaced and deleted files; postings of unchanged chunks stay."""
@@ -509,6 +541,7 @@ class SqliteWriter:
             # Also right when the stored terms were made by another version of the analysis.
             db.execute("UPDATE temp.outgoing SET same_terms = 0")
             db.execute("INSERT INTO postings (postings) VALUES ('delete-all')")
+            self._restore_postings()
         else:
             self._drop_postings()
         db.execute(
@@ -535,6 +568,17 @@ class SqliteWriter:
                 " VALUES ('delete', ?, ?, ?, ?, ?)",
                 [(row[0], *_posting_terms(_chunk(row))) for row in rows],
             )
+
+    def _restore_postings(self) -> None:
+        """Postings of the chunks that a full rebuild keeps: of files that it could not read."""
+        kept = self._db.execute(
+            f"SELECT {_CHUNK_COLUMNS} FROM chunks c JOIN files f USING (file_id)"
+            " WHERE c.chunk_id NOT IN (SELECT chunk_id FROM temp.outgoing) ORDER BY c.chunk_id"
+        )
+        self._db.executemany(
+            "INSERT INTO postings (rowid, body, heading, path, symbols) VALUES (?, ?, ?, ?, ?)",
+            [(row[0], *_posting_terms(_chunk(row))) for row in kept.fetchall()],
+        )
 
     def _insert_staged(self) -> int:
         db = self._db

@@ -1,10 +1,11 @@
-"""Vector search over one generation of the index.
+"""Vector search over one committed state of the index.
 
 SQLite holds the vectors; `vectors.bin` is derived from it, one row per embedding window ordered by
 (chunk id, window), so that a cold process maps it instead of reading rows one by one. Up to
 `EXACT_LIMIT` rows are searched exactly, which is as fast there and never misses; beyond that
-`vectors.hnsw` answers and exact products rescore what it finds. Both files carry the generation and
-a checksum; missing, stale or damaged ones are made again from SQLite.
+`vectors.hnsw` answers and exact products rescore what it finds. Both files carry the stamp of
+the vectors they were made from and a checksum; missing, stale or damaged ones are made again from
+SQLite.
 
 A chunk's score is the maximum over its windows.
 """
@@ -37,7 +38,7 @@ ANN_NAME = "vectors.hnsw"
 EXACT_LIMIT = 50_000
 
 _MAGIC = b"RAGXVEC1"
-_HEADER = struct.Struct("<8sQQQ16s")  # magic, generation, rows, dimension, xxh3-128 of the body
+_HEADER = struct.Struct("<8s16sQQ16s")  # magic, stamp, rows, dimension, xxh3-128 of the body
 _M, _EF_CONSTRUCTION, _EF_SEARCH = 16, 200, 200
 
 
@@ -128,43 +129,43 @@ def _best_per_owner(
 
 def open_vectors(
     directory: Path,
-    generation: int,
+    stamp: bytes,
     load: Callable[[], tuple[NDArray[np.int64], NDArray[np.float32]]],
 ) -> VectorIndex:
-    """Vectors of one generation, from the derived files where they fit, else by `load`.
+    """Vectors of one committed state, from the derived files where they fit, else by `load`.
 
     `load` reads owners and rows from the database. What had to be made again is written back for
     the next process when the directory allows it.
     """
-    mapped = _map_matrix(directory / MATRIX_NAME, generation)
+    mapped = _map_matrix(directory / MATRIX_NAME, stamp)
     if mapped is None:
         owners, matrix = load()
         with contextlib.suppress(OSError):
-            _write_matrix(directory, generation, owners, matrix)
+            _write_matrix(directory, stamp, owners, matrix)
     else:
         owners, matrix = mapped
     if len(owners) <= EXACT_LIMIT:
         return VectorIndex(owners, matrix)
-    return VectorIndex(owners, matrix, _ann_loader(directory, generation, matrix))
+    return VectorIndex(owners, matrix, _ann_loader(directory, stamp, matrix))
 
 
 def write_vectors(
     directory: Path,
-    generation: int,
+    stamp: bytes,
     load: Callable[[], tuple[NDArray[np.int64], NDArray[np.float32]]],
 ) -> None:
-    """Make the derived files of a generation, unless they are there already.
+    """Make the derived files of a committed state, unless they are there already.
 
     Raises:
         StoreError: they cannot be written.
     """
-    if _map_matrix(directory / MATRIX_NAME, generation) is None:
+    if _map_matrix(directory / MATRIX_NAME, stamp) is None:
         owners, matrix = load()
         with translated("writing the vectors"):
-            _write_matrix(directory, generation, owners, matrix)
-    mapped = _map_matrix(directory / MATRIX_NAME, generation)
+            _write_matrix(directory, stamp, owners, matrix)
+    mapped = _map_matrix(directory / MATRIX_NAME, stamp)
     if mapped is not None and len(mapped[0]) > EXACT_LIMIT:
-        _ann_loader(directory, generation, mapped[1])()
+        _ann_loader(directory, stamp, mapped[1])()
     else:
         for name in (ANN_NAME, ANN_NAME + ".json"):
             (directory / name).unlink(missing_ok=True)
@@ -177,9 +178,7 @@ def _digest(owners: NDArray[np.int64], matrix: NDArray[np.float32]) -> bytes:
     return state.digest()
 
 
-def _map_matrix(
-    path: Path, generation: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+def _map_matrix(path: Path, stamp: bytes) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
     import numpy as np
 
     try:
@@ -191,7 +190,7 @@ def _map_matrix(
     if len(head) < _HEADER.size:
         return None
     magic, stored, rows, dimension, digest = _HEADER.unpack(head)
-    if magic != _MAGIC or stored != generation:
+    if magic != _MAGIC or stored != stamp:
         return None
     if size != _HEADER.size + rows * 8 + rows * dimension * 4:
         return None
@@ -207,10 +206,10 @@ def _map_matrix(
 
 
 def _write_matrix(
-    directory: Path, generation: int, owners: NDArray[np.int64], matrix: NDArray[np.float32]
+    directory: Path, stamp: bytes, owners: NDArray[np.int64], matrix: NDArray[np.float32]
 ) -> None:
     dimension = matrix.shape[1] if matrix.ndim == 2 else 0
-    head = _HEADER.pack(_MAGIC, generation, len(owners), dimension, _digest(owners, matrix))
+    head = _HEADER.pack(_MAGIC, stamp, len(owners), dimension, _digest(owners, matrix))
     _replace(directory / MATRIX_NAME, [head, owners.tobytes(), matrix])
 
 
@@ -231,26 +230,25 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _ann_loader(directory: Path, generation: int, matrix: NDArray[np.float32]) -> Callable[[], Any]:
+def _ann_loader(directory: Path, stamp: bytes, matrix: NDArray[np.float32]) -> Callable[[], Any]:
     """A function that gives the HNSW index over `matrix`, reading it or building it once."""
     cached: list[Any] = []
 
     def load() -> Any:
         if not cached:
             cached.append(
-                _read_ann(directory, generation, matrix)
-                or _build_ann(directory, generation, matrix)
+                _read_ann(directory, stamp, matrix) or _build_ann(directory, stamp, matrix)
             )
         return cached[0]
 
     return load
 
 
-def _read_ann(directory: Path, generation: int, matrix: NDArray[np.float32]) -> Any:
+def _read_ann(directory: Path, stamp: bytes, matrix: NDArray[np.float32]) -> Any:
     path, notes = directory / ANN_NAME, directory / (ANN_NAME + ".json")
     try:
         facts = json.loads(notes.read_bytes())
-        if facts.get("generation") != generation or facts.get("rows") != len(matrix):
+        if facts.get("stamp") != stamp.hex() or facts.get("rows") != len(matrix):
             return None
         # hnswlib trusts its input completely, so nothing unchecked may reach it.
         if _file_digest(path) != facts.get("xxh3_128"):
@@ -272,7 +270,7 @@ def _file_digest(path: Path) -> str:
     return state.hexdigest()
 
 
-def _build_ann(directory: Path, generation: int, matrix: NDArray[np.float32]) -> Any:
+def _build_ann(directory: Path, stamp: bytes, matrix: NDArray[np.float32]) -> Any:
     """Build in row order on one thread, so that the same rows give the same graph."""
     import hnswlib
     import numpy as np
@@ -286,7 +284,7 @@ def _build_ann(directory: Path, generation: int, matrix: NDArray[np.float32]) ->
     try:
         index.save_index(str(temporary))
         facts = {
-            "generation": generation,
+            "stamp": stamp.hex(),
             "rows": len(matrix),
             "xxh3_128": _file_digest(temporary),
         }

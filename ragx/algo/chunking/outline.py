@@ -1,0 +1,179 @@
+"""From a document's headings and blocks to chunks: the same for every markup language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ragx.algo.chunking.graphemes import boundary_at_or_before
+from ragx.algo.chunking.lines import Source
+from ragx.algo.chunking.packing import Piece, Unit, merge_small, pack, split_rows, split_text
+
+__all__ = ["Block", "BlockKind", "outline_units", "plain_heading"]
+
+_MAX_HEADING_CHARS = 200
+
+BlockKind = Literal["heading", "text", "rows", "front"]
+
+
+class Block(NamedTuple):
+    """A block starts at `row` and lasts until the next one.
+
+    Kinds: `heading` (with its level from 1 and its text); `text` is split at sentences when too
+    long; `rows` (fence, table) is whole if it fits, else split at rows; `front` is front matter.
+    """
+
+    row: int
+    kind: BlockKind
+    level: int = 0
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """Blocks `[first, after)` under one heading; `path` ends with its own heading."""
+
+    first: int
+    after: int
+    path: tuple[str, ...]
+
+    @property
+    def depth(self) -> int:
+        return len(self.path)
+
+
+def outline_units(source: Source, blocks: Sequence[Block]) -> list[Unit]:
+    """Turn the blocks of a document into chunks that follow its sections.
+
+    A section that fits is one chunk; a longer one is cut between blocks. A heading with nothing
+    under it but deeper headings joins the first of those. Small chunks join a neighbour under the
+    same parent. A chunk's path is the heading path its sections have in common.
+
+    Args:
+        blocks: in order, the first at row 0; together they hold every row.
+    """
+    units: list[Unit] = []
+    for section in _with_content(blocks, _sections(blocks)):
+        extent = source.extent(blocks[section.first].row, _end_row(source, blocks, section.after))
+        if extent is None:
+            continue
+        front = blocks[section.first].kind == "front"
+        if source.fits(*extent):
+            pieces = [Piece(*extent, alone=front)]
+        else:
+            pieces = _split_section(source, blocks[section.first : section.after], section, blocks)
+        units.extend(
+            Unit(
+                piece.start,
+                piece.end,
+                section.path,
+                section.depth,
+                alone=front or piece.alone,
+            )
+            for piece in pieces
+        )
+    return merge_small(source, units)
+
+
+def _end_row(source: Source, blocks: Sequence[Block], index: int) -> int:
+    return blocks[index].row if index < len(blocks) else source.n_rows
+
+
+def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
+    open_headings: list[tuple[int, str]] = []
+    first = 0
+    for index, block in enumerate(blocks):
+        starts_section = block.kind == "heading" or (
+            index > 0 and blocks[index - 1].kind == "front"
+        )
+        if starts_section and index > first:
+            yield _Section(first, index, tuple(title for _, title in open_headings))
+            first = index
+        if block.kind == "heading":
+            while open_headings and open_headings[-1][0] >= block.level:
+                open_headings.pop()
+            open_headings.append((block.level, block.title))
+    if first < len(blocks):
+        yield _Section(first, len(blocks), tuple(title for _, title in open_headings))
+
+
+def _with_content(blocks: Sequence[Block], sections: Iterator[_Section]) -> Iterator[_Section]:
+    """Join each bare heading to the deeper section that follows it."""
+    bare: _Section | None = None
+    for section in sections:
+        if bare is not None and section.depth > bare.depth:
+            section = _Section(bare.first, section.after, section.path)
+        elif bare is not None:
+            yield bare
+        bare = None
+        if all(block.kind == "heading" for block in blocks[section.first : section.after]):
+            bare = section
+        else:
+            yield section
+    if bare is not None:
+        yield bare
+
+
+def _split_section(
+    source: Source, own: Sequence[Block], section: _Section, blocks: Sequence[Block]
+) -> list[Piece]:
+    """Cut a section between its blocks; headings stay with the block that follows them."""
+    pieces: list[Piece] = []
+    start = own[0].row
+    for offset, block in enumerate(own):
+        if block.kind == "heading" and offset + 1 < len(own):
+            continue
+        after = _end_row(source, blocks, section.first + offset + 1)
+        extent = source.extent(start, after)
+        if extent is not None:
+            if source.fits(*extent):
+                pieces.append(Piece(*extent))
+            else:
+                pieces.extend(_split_block(source, block, start, after, extent))
+        start = after
+    return pack(source, pieces)
+
+
+def _split_block(
+    source: Source, block: Block, start: int, after: int, extent: tuple[int, int]
+) -> list[Piece]:
+    """Split one block, with the headings from row `start` on above it, that is too long."""
+    if block.kind not in {"rows", "front"}:
+        return split_text(source, *extent)
+    alone = source.extent(block.row, after)
+    headings = source.extent(start, block.row)
+    if alone is not None and headings is not None and source.fits(*alone):
+        return [*split_text(source, *headings), Piece(*alone)]
+    return split_rows(source, start, after)
+
+
+_CODE_SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_IMAGE_OR_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])")
+_ATTRIBUTES = re.compile(r" ?\{[#.:][^{}]*\}$")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->")
+_EMPHASIS = re.compile(r"(?<![\w*_~])([*_~]{1,3})(?=\S)(.+?)(?<=\S)\1(?![\w*_~])")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+def plain_heading(text: str) -> str:
+    """Return a heading's text without inline markup, white space folded, at most 200 characters."""
+    # Several patterns below may look at each character more than once: bound what they see.
+    text = _ATTRIBUTES.sub("", " ".join(text[: _MAX_HEADING_CHARS * 5].split()))
+    text = _IMAGE_OR_LINK.sub(r"\1", _IMAGE_OR_LINK.sub(r"\1", text))
+    parts = []
+    at = 0
+    for code in _CODE_SPAN.finditer(text):
+        parts += [_without_markup(text[at : code.start()]), code[2].strip()]
+        at = code.end()
+    text = " ".join("".join([*parts, _without_markup(text[at:])]).split())
+    if len(text) > _MAX_HEADING_CHARS:
+        text = text[: boundary_at_or_before(text, _MAX_HEADING_CHARS, 0)].rstrip()
+    return text
+
+
+def _without_markup(text: str) -> str:
+    text = _TAG.sub("", text)
+    text = _EMPHASIS.sub(r"\2", _EMPHASIS.sub(r"\2", text))
+    return _ESCAPE.sub(r"\1", text)

@@ -1,0 +1,228 @@
+"""Cutting a block that is too long into overlapping windows at the best places there are."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+from ragx.algo.chunking.base import Sizer
+from ragx.algo.chunking.graphemes import (
+    boundary_at_or_after,
+    boundary_at_or_before,
+    is_boundary,
+)
+
+__all__ = ["split_windows"]
+
+_BLANK_LINE = re.compile(r"(?:\r\n?|\n)[^\S\r\n]*(?:\r\n?|\n)")
+_LINE_END = re.compile(r"\r\n?|\n")
+# A full stop before a small letter is an abbreviation far more often than an end.
+_SENTENCE_END = re.compile(
+    r"[.!?\u2026\u0964\u06d4]['\")\]\u2019\u201d\u00bb]*\s+(?![a-z\s])"
+    r"|[\u3002\uff01\uff1f\uff61][\u201d\u2019\u300d\u300f\uff09]*"
+)
+_ENDS_SENTENCE = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f]['\")\]\u2019\u201d\u00bb]*\s*$")
+_SPACE = re.compile(r"\s+")
+_VISIBLE = re.compile(r"\S")
+_LINE_ENDS = ("\r", "\n")
+# Indentation wider than this is layout gone wrong, not structure worth repeating.
+_MAX_INDENT = 200
+
+
+def split_windows(
+    text: str,
+    start: int,
+    end: int,
+    *,
+    sizer: Sizer,
+    size_tokens: int,
+    overlap: float,
+    max_chars: int,
+    by_lines: bool = False,
+) -> list[tuple[int, int]]:
+    """Split `text[start:end]` into windows that cover all of it but white space.
+
+    A window ends, in this order of preference, at a blank line, a sentence, a line, a word or a
+    grapheme; with `by_lines`, at a line wherever one ends inside the window. Each starts about
+    `overlap` times `size_tokens` before its predecessor's end, at a sentence (a line with
+    `by_lines`) or a word. The last two share what is left, so that no window is a stub.
+
+    Args:
+        start, end: character offsets, both at grapheme boundaries.
+        sizer: of `text`.
+        size_tokens: most tokens of a window; only a single grapheme may exceed it.
+        overlap: share of `size_tokens`, in [0, 0.9].
+        max_chars: most characters of a window, without exception (a longer grapheme is cut).
+        by_lines: prefer line ends to sentence ends.
+    Returns:
+        Ranges in order, starts and ends both rising; none blank; [] for blank text.
+    """
+    cutter = _Cutter(text, end, sizer, size_tokens, int(overlap * size_tokens), max_chars, by_lines)
+    windows: list[tuple[int, int]] = []
+    position = cutter.visible_from(start)
+    must_pass = start
+    while position is not None:
+        cut = cutter.window_end(position, must_pass)
+        window = (position, cutter.without_tail(position, cut))
+        if not text[
+            window[0] : window[1]
+        ].isspace():  # white space below a mark cut off by max_chars
+            windows.append(window)
+        following = cutter.visible_from(cut)
+        if following is None:
+            break
+        position = cutter.overlapped_start(position, cut, following)
+        must_pass = cut
+    return windows
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    """The choices of one split: where windows end and begin."""
+
+    text: str
+    end: int
+    sizer: Sizer
+    size_tokens: int
+    overlap_tokens: int
+    max_chars: int
+    by_lines: bool
+
+    def visible_from(self, at: int) -> int | None:
+        """Return where a window that may start at boundary `at` does; None if all is blank.
+
+        Blank rows and, inside a row, white space are passed over; a row's indentation stays.
+        """
+        found = _VISIBLE.search(self.text, at, self.end)
+        if found is None:
+            return None
+        visible = found.start()
+        row = self.row_start(at, visible)
+        if (
+            row is not None
+            and visible - row < min(_MAX_INDENT, self.max_chars)
+            and self.sizer.size(row, visible + 1) <= self.size_tokens
+        ):
+            return row
+        return boundary_at_or_before(self.text, visible, at)
+
+    def row_start(self, at: int, visible: int) -> int | None:
+        """Return where the row of `visible` starts, if that is not before `at`."""
+        line_end = max(self.text.rfind("\n", at, visible), self.text.rfind("\r", at, visible))
+        if line_end >= 0:
+            return line_end + 1
+        if at == 0 or self.text[at - 1] in _LINE_ENDS:
+            return at
+        return None
+
+    def without_tail(self, start: int, cut: int) -> int:
+        """Return the window's end without the white space before the cut."""
+        kept = start + len(self.text[start:cut].rstrip())
+        return boundary_at_or_after(self.text, kept, start, cut)
+
+    def reach(self, position: int, tokens: int) -> int:
+        """Return the furthest end of a window at `position` that holds at most `tokens`."""
+        last = min(self.end, position + self.max_chars)
+        size = self.sizer.size
+        candidates = range(position + 1, last + 1)
+        return position + bisect_right(candidates, tokens, key=lambda at: size(position, at))
+
+    def window_end(self, position: int, must_pass: int) -> int:
+        """Return the cut that ends the window at `position`, beyond `must_pass`."""
+        limit = self.reach(position, self.size_tokens)
+        if limit >= self.end:
+            return self.end
+        limit = self.whole_graphemes(position, limit)
+        least = max(position, must_pass)
+        target = self.balanced(position, limit)
+        if target < limit:
+            target = boundary_at_or_before(self.text, target, position)
+            if target > least:
+                limit = target
+        low = boundary_at_or_before(self.text, position + (limit - position) // 2, position)
+        low = max(least, low)
+        cut = self.best_cut(position, low, limit)
+        if cut is None and low > least:
+            cut = self.best_cut(position, least, low)
+        return limit if cut is None else cut
+
+    def whole_graphemes(self, position: int, limit: int) -> int:
+        """Move a limit back to a grapheme boundary, or forward over the first grapheme."""
+        back = boundary_at_or_before(self.text, limit, position)
+        if back > position:
+            return back
+        last = min(self.end, position + self.max_chars)
+        return boundary_at_or_after(self.text, position + 1, position, last)
+
+    def balanced(self, position: int, limit: int) -> int:
+        """Return where to end this window if two more windows finish the block, else `limit`."""
+        rest = self.sizer.size(position, self.end)
+        if rest >= 2 * self.size_tokens - self.overlap_tokens:
+            return limit
+        return self.reach(position, (rest + self.overlap_tokens) // 2 + 1)
+
+    def best_cut(self, position: int, low: int, high: int) -> int | None:
+        """Return the best cut in `(low, high]`, latest first within a kind; None if there is none.
+
+        A cut stands after the white space that it is made at.
+        """
+        line_ends = [m.end() for m in _LINE_END.finditer(self.text, low, high) if m.end() > low]
+        blank = self.last_of(_BLANK_LINE, position, low, high) if len(line_ends) > 1 else None
+        if blank is not None:
+            return blank
+        if self.by_lines and line_ends:
+            for cut in reversed(line_ends):
+                if _ENDS_SENTENCE.search(self.text, max(position, cut - 12), cut):
+                    return cut
+            return line_ends[-1]
+        sentence = self.last_of(_SENTENCE_END, position, low, high)
+        if sentence is not None:
+            return sentence
+        if line_ends:
+            return line_ends[-1]
+        return self.last_of(_SPACE, position, low, high)
+
+    def last_of(self, pattern: re.Pattern[str], position: int, low: int, high: int) -> int | None:
+        ends = [match.end() for match in pattern.finditer(self.text, low, high)]
+        for cut in reversed(ends):
+            if cut > low and is_boundary(self.text, cut, position):
+                return cut
+        return None
+
+    def overlapped_start(self, position: int, cut: int, following: int) -> int:
+        """Return the next window's start: in the last window's tail, or `following` itself."""
+        if self.overlap_tokens == 0:
+            return following
+        size = self.sizer.size
+        candidates = range(position + 1, cut)
+        # Sizes fall as the start rises, so their negatives are sorted.
+        least = (
+            position
+            + 1
+            + bisect_left(candidates, -self.overlap_tokens, key=lambda at: -size(at, cut))
+        )
+        start = self.tail_start(position, least, cut)
+        if start is None:
+            return following
+        beyond = boundary_at_or_after(self.text, following + 1, start, self.end)
+        if beyond - start > self.max_chars or size(start, beyond) > self.size_tokens:
+            return following
+        return start
+
+    def tail_start(self, position: int, least: int, cut: int) -> int | None:
+        at_line = self.text[cut - 1] in _LINE_ENDS
+        patterns = (_LINE_END,) if self.by_lines and at_line else (_SENTENCE_END, _SPACE)
+        for pattern in patterns:
+            for match in pattern.finditer(self.text, max(position, least - 1), cut):
+                start = match.end()
+                if start >= cut:
+                    break
+                if start >= least and is_boundary(self.text, start, position):
+                    visible = self.visible_from(start)
+                    if visible is not None and position < visible < cut:
+                        return visible
+        if self.by_lines and at_line:
+            return None
+        start = boundary_at_or_after(self.text, least, position, cut)
+        return start if start < cut and not self.text[start].isspace() else None

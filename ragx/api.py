@@ -1,0 +1,588 @@
+"""The library: open a corpus, bring its index up to date, ask it, look into it.
+
+    corpus = open_corpus(Path("notes"))
+    corpus.index(IndexRequest())
+    answer = corpus.search(QueryRequest("why did we switch build tools?"))
+
+Everything a shell shows comes from here. Nothing here prints, and only `index` writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ragx.algo.lexical import query_terms
+from ragx.config import Config, LoadedConfig, load_config, resolve_api_key
+from ragx.errors import CorpusError, IndexMissing, ManifestMismatch, UsageError
+from ragx.query.context import ContextLines
+from ragx.query.pipeline import (
+    Answer,
+    ChunkResult,
+    FileResult,
+    QueryOptions,
+    QueryRequest,
+    check_text,
+    run_query,
+)
+from ragx.store.base import Counts, FileRow, Reader
+from ragx.store.sqlite import SqliteReader
+from ragx.types import Chunk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragx.algo.chunking.base import ChunkOptions
+    from ragx.indexing.build import BuildReport, Progress
+    from ragx.indexing.scan import ScanOptions
+    from ragx.providers.base import Embedder, EmbeddingOptions
+
+__all__ = [
+    "Answer",
+    "ChunkResult",
+    "ContextLines",
+    "Corpus",
+    "DryRun",
+    "FileResult",
+    "FileView",
+    "IndexRequest",
+    "QueryRequest",
+    "Status",
+    "open_corpus",
+    "query_terms",
+    "shorten",
+]
+
+# Without a tokenizer to ask or a model to suit: a few paragraphs, or a function.
+_DEFAULT_CHUNK_TOKENS = 450
+_MANIFEST_HINT = "run: ragx index --full, or set the old value again"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """What an indexing run shall do; None leaves a limit as configured."""
+
+    only: Sequence[str] = ()
+    force: Sequence[str] = ()
+    full: bool = False
+    no_cache: bool = False
+    confirmed: bool = False
+    max_files: int | None = None
+    max_file_bytes: int | None = None
+    max_chunk_chars: int | None = None
+    follow_symlinks: bool = False
+    cwd: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a run would do. `seconds` is None where the speed of a server is not known."""
+
+    files: int
+    by_kind: Mapping[str, int]
+    n_bytes: int
+    chunks: int
+    tokens: int
+    embeddings: int
+    cached: int
+    seconds: float | None
+    to_delete: int
+    unchanged: int
+    skipped: Mapping[str, int]
+    decisions: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """State of a corpus. `counts` is None while there is no index."""
+
+    root: Path
+    provider: str
+    model: str
+    counts: Counts | None
+    new: int
+    changed: int
+    deleted: int
+    skipped: Mapping[str, int]
+    failed: tuple[FileRow, ...]
+    unembedded: int
+    settings_differ: str
+    limits: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """One indexed file and its chunks in order."""
+
+    row: FileRow
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A directory with its settings.
+
+    Args:
+        root: existing directory.
+        loaded: its settings and where they came from.
+        env: variables that may hold keys.
+    """
+
+    root: Path
+    loaded: LoadedConfig
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, loaded: LoadedConfig, env: Mapping[str, str] | None = None) -> Corpus:
+        """The corpus of settings that were read already; `env` as in `open_corpus`."""
+        return cls(loaded.root, loaded, dict(os.environ) if env is None else dict(env))
+
+    @property
+    def config(self) -> Config:
+        """Settings in force."""
+        return self.loaded.config
+
+    def index(
+        self,
+        request: IndexRequest,
+        *,
+        progress: Callable[[Progress], None] = lambda _: None,
+    ) -> BuildReport:
+        """Bring the index in step with the disk.
+
+        Raises:
+            RagxError: see `indexing.build.build`; nothing was committed then.
+        """
+        from ragx.indexing.build import BuildOptions, build, expected_manifest
+        from ragx.indexing.scan import check_root
+        from ragx.store.sqlite import SqliteWriter
+
+        check_root(self.root, confirmed=request.confirmed or self.loaded.config_path is not None)
+        only, force = self._named(request)
+        with closing(SqliteWriter(self.root, rebuild=request.full)) as writer:
+            embedder = self._embedder(writer.manifest())
+            try:
+                chunking = self._chunking(request, embedder)
+                options = BuildOptions(
+                    scan=self._scan_options(request),
+                    chunking=chunking,
+                    only=only,
+                    force=force,
+                    full=request.full,
+                    no_cache=request.no_cache,
+                )
+                manifest = expected_manifest(
+                    fingerprint=embedder.fingerprint if embedder else "none",
+                    provider=self.config.embeddings.provider,
+                    model=embedder.model if embedder else "",
+                    mode=str(getattr(embedder, "mode", "")),
+                    chunking=chunking,
+                )
+                report = build(self.root, writer, embedder, options, manifest, progress=progress)
+            finally:
+                if embedder is not None:
+                    embedder.close()
+            if embedder is not None:
+                writer.write_derived()
+        return report
+
+    def dry_run(self, request: IndexRequest) -> DryRun:
+        """Say what `index` would do: read and cut the files, embed and write nothing.
+
+        Raises:
+            RagxError: the tree cannot be scanned, or the index not read.
+        """
+        from ragx.algo.chunking.languages import kind_of, language_of
+        from ragx.errors import ExtractionError
+        from ragx.indexing.build import BuildOptions, make_plan
+        from ragx.indexing.prepare import Preparer
+        from ragx.indexing.scan import check_root, scan
+
+        check_root(self.root, confirmed=request.confirmed or self.loaded.config_path is not None)
+        only, force = self._named(request)
+        reader = self._reader_if_any()
+        rows = reader.files() if reader else {}
+        manifest = reader.manifest() if reader else {}
+        embedder = self._embedder(manifest)
+        chunking = self._chunking(request, embedder)
+        options = BuildOptions(
+            scan=self._scan_options(request),
+            chunking=chunking,
+            only=only,
+            force=force,
+            full=request.full,
+        )
+        seen = scan(self.root, options.scan)
+        todo = make_plan(rows, seen, options)
+        preparer = Preparer(chunking, embedder)
+        kinds: Counter[str] = Counter()
+        skipped = Counter(item.reason for item in seen.skipped)
+        n_bytes = chunks = tokens = embeddings = 0
+        wanted: set[bytes] = set()
+        for path in todo.paths("add", "check", "force"):
+            try:
+                raw = (self.root / path).read_bytes()
+                prepared = preparer.prepare(path, raw)
+            except (OSError, ExtractionError) as fault:
+                skipped[getattr(fault, "code", "unreadable")] += 1
+                continue
+            kinds[kind_of(language_of(path))] += 1
+            n_bytes += len(raw)
+            chunks += len(prepared.chunks)
+            tokens += prepared.n_tokens
+            wanted |= {passage.key for windows in prepared.passages for passage in windows}
+        cached = len(reader.known_embeddings(wanted)) if reader and not request.no_cache else 0
+        embeddings = len(wanted) - cached
+        share = embeddings / len(wanted) if wanted else 0.0
+        if reader:
+            reader.close()
+        return DryRun(
+            files=sum(kinds.values()),
+            by_kind=dict(sorted(kinds.items())),
+            n_bytes=n_bytes,
+            chunks=chunks,
+            tokens=tokens,
+            embeddings=embeddings,
+            cached=cached,
+            seconds=_estimate_seconds(embedder, tokens * share),
+            to_delete=len(todo.paths("delete")),
+            unchanged=len(todo.paths("keep")),
+            skipped=dict(sorted(skipped.items())),
+            decisions=tuple((d.path, d.action, d.reason) for d in todo.decisions),
+        )
+
+    def search(self, request: QueryRequest) -> Answer:
+        """Answer a question from the last committed index.
+
+        Raises:
+            UsageError: the query cannot be meant, or asks for what the index lacks.
+            IndexMissing, IndexDamaged, ManifestMismatch: the index does not serve.
+            ProviderError: the query could not be embedded.
+        """
+        check_text(request.text)
+        with closing(SqliteReader(self.root)) as reader:
+            manifest = reader.manifest()
+            embed = None
+            embedder = None
+            if request.mode != "lexical" and manifest.get("embeddings_provider") != "none":
+                embedder = self._embedder(manifest)
+                self._require_same_space(manifest, embedder)
+                embed = _checked_embed(embedder, reader)
+            elif request.mode != "lexical" and self.config.embeddings.provider != "none":
+                self._require_same_space(manifest, self._embedder(manifest))
+            try:
+                return run_query(self.root, reader, request, self._query_options(), embed=embed)
+            finally:
+                if embedder is not None:
+                    embedder.close()
+
+    def status(self) -> Status:
+        """Counts, and how far the index is from disk and settings. Loads no model."""
+        from ragx.algo.chunking.base import ChunkOptions
+        from ragx.indexing.build import BuildOptions, make_plan
+        from ragx.indexing.scan import scan
+
+        reader = self._reader_if_any()
+        try:
+            rows = reader.files() if reader else {}
+            scan_options = self._scan_options(IndexRequest())
+            seen = scan(self.root, scan_options)
+            todo = make_plan(rows, seen, BuildOptions(scan_options, ChunkOptions()))
+            changed = sum(1 for path in todo.paths("check") if self._differs(path, rows[path]))
+            skipped = Counter(item.reason for item in seen.skipped)
+            skipped.update(
+                row.status.removeprefix("skipped:")
+                for row in rows.values()
+                if row.status.startswith("skipped:")
+            )
+            return Status(
+                root=self.root,
+                provider=self.config.embeddings.provider,
+                model=self._model_name(reader),
+                counts=reader.counts() if reader else None,
+                new=len(todo.paths("add")),
+                changed=changed,
+                deleted=len(todo.paths("delete")),
+                skipped=dict(sorted(skipped.items())),
+                failed=tuple(row for row in rows.values() if row.status == "failed"),
+                unembedded=reader.unembedded(0)[0] if reader else 0,
+                settings_differ=self._settings_differ(reader),
+                limits={
+                    "max_file_bytes": scan_options.max_file_bytes,
+                    "max_files": scan_options.max_files,
+                    "max_chunk_chars": self.config.chunking.max_chunk_chars,
+                },
+            )
+        finally:
+            if reader:
+                reader.close()
+
+    def chunk(self, chunk_id: int) -> Chunk:
+        """One stored chunk.
+
+        Raises:
+            UsageError: code "no_such_chunk".
+        """
+        with closing(SqliteReader(self.root)) as reader:
+            chunk = reader.chunks([chunk_id]).get(chunk_id)
+        if chunk is None:
+            raise UsageError(
+                f"no chunk {chunk_id} in the index",
+                code="no_such_chunk",
+                hint="ids change with the text they stand for: query again, or ragx inspect file",
+            )
+        return chunk
+
+    def file(self, name: str, cwd: Path) -> FileView:
+        """One indexed file with its chunks.
+
+        Raises:
+            UsageError: code "no_such_file"; the nearest names are in the hint.
+        """
+        with closing(SqliteReader(self.root)) as reader:
+            path = self._indexed_path(reader, name, cwd)
+            row = reader.file(path)
+            if row is None:
+                raise UsageError(
+                    f"{name} is not in the index",
+                    code="no_such_file",
+                    hint=_nearest(path, reader.files()),
+                )
+            return FileView(row, tuple(reader.chunks_of(path)))
+
+    def _indexed_path(self, reader: Reader, name: str, cwd: Path) -> str:
+        """A path as results give it, or as the user sees it from where they stand."""
+        from ragx.indexing.scan import resolve_named
+
+        if reader.file(name) is not None:
+            return name
+        return resolve_named(self.root, [name], cwd)[0].rstrip("/")
+
+    def _named(self, request: IndexRequest) -> tuple[Collection[str] | None, Collection[str]]:
+        from ragx.indexing.scan import resolve_named
+
+        cwd = request.cwd or self.root
+        only = resolve_named(self.root, request.only, cwd) if request.only else None
+        force = resolve_named(self.root, request.force, cwd)
+        # Forcing some files names them; it does not stop at the others having changed too.
+        return only, force
+
+    def _reader_if_any(self) -> SqliteReader | None:
+        try:
+            return SqliteReader(self.root)
+        except IndexMissing:
+            return None
+
+    def _scan_options(self, request: IndexRequest) -> ScanOptions:
+        from ragx.indexing.scan import ScanOptions
+
+        corpus = self.config.corpus
+        options = ScanOptions(
+            include=corpus.include,
+            exclude=corpus.exclude,
+            respect_gitignore=corpus.respect_gitignore,
+            max_file_bytes=corpus.max_file_bytes,
+            max_files=corpus.max_files,
+            follow_symlinks=corpus.follow_symlinks or request.follow_symlinks,
+        )
+        if request.max_files is not None:
+            options = replace(options, max_files=request.max_files)
+        if request.max_file_bytes is not None:
+            options = replace(options, max_file_bytes=request.max_file_bytes)
+        return options
+
+    def _chunking(self, request: IndexRequest, embedder: Embedder | None) -> ChunkOptions:
+        from ragx.algo.chunking.base import ChunkOptions
+
+        chunking = self.config.chunking
+        size = chunking.size_tokens
+        if size == "auto":
+            size = embedder.default_chunk_tokens if embedder else _DEFAULT_CHUNK_TOKENS
+        return ChunkOptions(
+            size_tokens=int(size),
+            overlap=chunking.overlap,
+            max_chunk_chars=request.max_chunk_chars or chunking.max_chunk_chars,
+        )
+
+    def _embedding_options(self, manifest: Mapping[str, str]) -> EmbeddingOptions:
+        from ragx.providers.base import EmbeddingOptions
+
+        section = self.config.embeddings
+        same = manifest.get("embeddings_provider") == section.provider
+        return EmbeddingOptions(
+            provider=section.provider,
+            base_url=section.base_url,
+            model=section.model,
+            doc_prefix=section.doc_prefix,
+            query_prefix=section.query_prefix,
+            batch_size=section.batch_size,
+            api_key=resolve_api_key(section, env=self.env),
+            timeout_s=section.timeout_s,
+            connect_timeout_s=section.connect_timeout_s,
+            max_in_flight=section.max_in_flight,
+            # Arithmetic that the index was built with, whatever suits this CPU best.
+            mode=manifest.get("embeddings_mode", "") if same else "",
+        )
+
+    def _embedder(self, manifest: Mapping[str, str]) -> Embedder | None:
+        from ragx.providers.registry import open_embedder
+
+        return open_embedder(self._embedding_options(manifest))
+
+    def _require_same_space(self, manifest: Mapping[str, str], embedder: Embedder | None) -> None:
+        """Stop a query whose vectors would not belong to the index's space."""
+        now = embedder.fingerprint if embedder else "none"
+        old = manifest.get("embeddings_fingerprint", "")
+        if now == old:
+            return
+        key, before, after = _first_difference(
+            manifest, self.config.embeddings.provider, embedder.model if embedder else "", old, now
+        )
+        raise ManifestMismatch(
+            f"the index was built with {key} {before!r}, now it is {after!r}",
+            hint=_MANIFEST_HINT,
+            details={"key": key, "old": before, "new": after},
+        )
+
+    def _query_options(self) -> QueryOptions:
+        fusion, scoring = self.config.fusion, self.config.scoring
+        method: Literal["weighted", "rrf"] = "rrf" if fusion.method == "rrf" else "weighted"
+        return QueryOptions(
+            method=method,
+            vector_weight=fusion.vector_weight,
+            rrf_k=fusion.rrf_k,
+            per_query_top=fusion.per_query_top,
+            fold_weight=scoring.fold_weight,
+        )
+
+    def _model_name(self, reader: Reader | None) -> str:
+        if self.config.embeddings.model or reader is None:
+            return self.config.embeddings.model
+        return reader.manifest().get("embeddings_model", "")
+
+    def _settings_differ(self, reader: Reader | None) -> str:
+        """The first setting that an incremental run would stop at; "" if none."""
+        if reader is None:
+            return ""
+        from ragx.indexing.build import check_manifest, expected_manifest
+        from ragx.providers.registry import fingerprint
+
+        manifest = reader.manifest()
+        options = self._embedding_options(manifest)
+        size = self.config.chunking.size_tokens
+        chunking = self._chunking(IndexRequest(), None)
+        if size == "auto":
+            # What suits the model is known once it is loaded; the index remembers the outcome.
+            stored = manifest.get("chunking_size_tokens", str(chunking.size_tokens))
+            chunking = replace(chunking, size_tokens=int(stored))
+        expected = expected_manifest(
+            fingerprint=fingerprint(options),
+            provider=options.provider,
+            model=manifest.get("embeddings_model", ""),
+            mode=manifest.get("embeddings_mode", ""),
+            chunking=chunking,
+        )
+        try:
+            check_manifest(manifest, expected)
+        except ManifestMismatch as fault:
+            return fault.message
+        return ""
+
+    def _differs(self, path: str, row: FileRow) -> bool:
+        from ragx.indexing.prepare import content_hash
+
+        if row.status == "failed":
+            return True
+        try:
+            return content_hash((self.root / path).read_bytes()) != row.content_hash
+        except OSError:
+            return True
+
+
+def open_corpus(
+    root: Path, *, env: Mapping[str, str] | None = None, home: Path | None = None
+) -> Corpus:
+    """Read the settings of a directory; nothing is made or changed.
+
+    Args:
+        env: variables for keys and addresses; None takes the process's own.
+        home: directory of `.ragxrc`; None reads none.
+    Raises:
+        CorpusError: there is no such directory.
+        ConfigError: a settings file is wrong.
+    """
+    if not root.is_dir():
+        raise CorpusError(f"{root} is not a directory", code="no_directory")
+    variables = dict(os.environ) if env is None else dict(env)
+    return Corpus.of(load_config(root, env=variables, home=home), variables)
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """At most `max_chars` characters from the start, never cut inside what reads as one."""
+    from ragx.algo.chunking.graphemes import boundary_at_or_before
+
+    return text if len(text) <= max_chars else text[: boundary_at_or_before(text, max_chars, 0)]
+
+
+def _checked_embed(
+    embedder: Embedder | None, reader: Reader
+) -> Callable[[str], NDArray[np.float32]] | None:
+    """Embed a query and make sure that it can be compared with what is stored."""
+    if embedder is None:
+        return None
+
+    def embed(text: str) -> NDArray[np.float32]:
+        vector = embedder.embed_query(text)
+        stored = reader.dimension()
+        if stored and len(vector) != stored:
+            raise ManifestMismatch(
+                f"the model gives vectors of {len(vector)} numbers, the index holds {stored}",
+                hint=_MANIFEST_HINT,
+                details={"key": "dimension", "old": stored, "new": len(vector)},
+            )
+        return vector
+
+    return embed
+
+
+def _first_difference(
+    manifest: Mapping[str, str], provider: str, model: str, old: str, new: str
+) -> tuple[str, str, str]:
+    for key, stored, now in (
+        ("embeddings.provider", manifest.get("embeddings_provider", ""), provider),
+        ("embeddings.model", manifest.get("embeddings_model", ""), model),
+    ):
+        if stored != now:
+            return key, stored, now
+    return "the embedding", old, new
+
+
+def _estimate_seconds(embedder: Embedder | None, tokens: float) -> float | None:
+    """Time that embedding takes, from a sample of this machine's speed; None for a server."""
+    if embedder is None:
+        return 0.0
+    if not hasattr(embedder, "mode"):
+        return None
+    import time
+
+    sample = "The quick brown fox jumps over the lazy dog, again and again and again. " * 10
+    embedder.embed_documents([sample])
+    started = time.perf_counter()
+    embedder.embed_documents([sample])
+    speed = embedder.count_tokens(sample) / (time.perf_counter() - started)
+    return tokens / (speed * embedder.workers)
+
+
+def _nearest(path: str, rows: Mapping[str, FileRow]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(path, rows, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return "ragx index -v lists what is left out and why"

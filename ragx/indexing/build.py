@@ -1,0 +1,554 @@
+"""One indexing run: scan -> plan -> read -> chunk -> embed -> commit.
+
+The calling thread reads, cuts and stores while worker threads embed. Embeddings are saved as they
+arrive; everything else becomes visible in one commit at the end, so a run that dies leaves the old
+index and the vectors that it has already paid for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragx.algo.chunking.base import ChunkOptions
+from ragx.algo.lexical import ANALYSIS_VERSION
+from ragx.documents.decode import SNIFF_BYTES
+from ragx.documents.secrets import secret_reason
+from ragx.errors import (
+    ExtractionError,
+    ManifestMismatch,
+    ProviderError,
+    ProviderUnavailable,
+    UsageError,
+)
+from ragx.indexing.plan import RACY_NS, Plan, StoredFile, plan
+from ragx.indexing.prepare import CHUNKER_VERSION, Prepared, Preparer, content_hash
+from ragx.indexing.scan import ScanOptions, ScanResult, SeenFile, scan
+from ragx.providers.base import Embedder
+from ragx.providers.pool import EmbedPool
+from ragx.store.base import FileRow, StagedChunk, Writer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "BuildOptions",
+    "BuildReport",
+    "Failure",
+    "Progress",
+    "build",
+    "check_manifest",
+    "expected_manifest",
+    "make_plan",
+    "stored_view",
+]
+
+_SAVE_EVERY = 256  # vectors per saving transaction
+_SAVE_AFTER_S = 2.0
+_READ_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What a run shall do."""
+
+    scan: ScanOptions
+    chunking: ChunkOptions
+    only: Collection[str] | None = None
+    force: Collection[str] = ()
+    full: bool = False
+    no_cache: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A file that could not be indexed as it is now; `code` is stable, `message` for people."""
+
+    path: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is. Bytes are of the files that have to be read."""
+
+    files_done: int
+    files_total: int
+    bytes_done: int
+    bytes_total: int
+    chunks: int
+    embedded: int
+
+
+@dataclass(slots=True)
+class BuildReport:
+    """What a run did; counts of files unless named otherwise."""
+
+    files_total: int = 0
+    files_indexed: int = 0
+    files_deleted: int = 0
+    files_unchanged: int = 0
+    files_read: int = 0
+    chunks_added: int = 0
+    chunks_deleted: int = 0
+    embedded: int = 0
+    cached: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    skipped_paths: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    committed: bool = False
+
+
+def expected_manifest(
+    *, fingerprint: str, provider: str, model: str, mode: str, chunking: ChunkOptions
+) -> dict[str, str]:
+    """Settings that shape an index: equal manifests, equal index for the same tree."""
+    return {
+        "analysis_version": str(ANALYSIS_VERSION),
+        "chunker_version": str(CHUNKER_VERSION),
+        "chunking_max_chunk_chars": str(chunking.max_chunk_chars),
+        "chunking_overlap": repr(chunking.overlap),
+        "chunking_size_tokens": str(chunking.size_tokens),
+        "embeddings_fingerprint": fingerprint,
+        "embeddings_mode": mode,
+        "embeddings_model": model,
+        "embeddings_provider": provider,
+    }
+
+
+def check_manifest(stored: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    """Stop when an index was built with other settings.
+
+    Raises:
+        ManifestMismatch: names the key, both values and the fix.
+    """
+    for key in sorted(expected):
+        old, new = stored.get(key, ""), expected[key]
+        if old != new:
+            raise ManifestMismatch(
+                f"the index was built with {_spoken(key)} {old!r}, now it is {new!r}",
+                hint="ragx index --full rebuilds it, or set the old value again",
+                details={"key": key, "old": old, "new": new},
+            )
+
+
+def _spoken(key: str) -> str:
+    section, _, name = key.partition("_")
+    return f"{section}.{name}" if section in ("chunking", "embeddings") else key
+
+
+def stored_view(rows: Mapping[str, FileRow]) -> dict[str, StoredFile]:
+    """Stored files as the planner wants them."""
+    return {
+        path: StoredFile(
+            path=path,
+            content_hash=row.content_hash,
+            size=row.size,
+            mtime_ns=row.mtime_ns,
+            ctime_ns=row.ctime_ns,
+            inode=row.inode,
+            scanned_ns=row.scanned_ns,
+            status=row.status,
+        )
+        for path, row in rows.items()
+    }
+
+
+def build(
+    root: Path,
+    writer: Writer,
+    embedder: Embedder | None,
+    options: BuildOptions,
+    manifest: Mapping[str, str],
+    *,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> BuildReport:
+    """Bring the index of `root` in step with the disk.
+
+    Args:
+        writer: open; the run ends with its `commit`, or with nothing changed.
+        embedder: None for an index without vectors.
+        manifest: what `expected_manifest` gives for these settings.
+        progress: called now and then from this thread.
+    Returns:
+        What was done; files that failed are in it, and do not stop the run.
+    Raises:
+        CorpusError: the tree cannot be scanned.
+        ManifestMismatch: incremental run over an index of other settings.
+        ProviderUnavailable: the model's server does not answer; nothing is committed.
+        StoreError: the index cannot be written.
+    """
+    stored_manifest = writer.manifest()
+    if stored_manifest and not options.full:
+        check_manifest(stored_manifest, manifest)
+    seen = scan(root, options.scan)
+    rows = writer.files()
+    todo = make_plan(rows, seen, options)
+    keeps_old = dict(stored_manifest) == dict(manifest)
+    run = _Run(root, writer, embedder, options, rows if keeps_old else {}, todo, seen, progress)
+    if options.full:
+        writer.reset()
+    if embedder is None:
+        for _ in run.jobs():
+            pass
+    else:
+        with EmbedPool(embedder) as pool:
+            for key, result in pool.run(run.jobs()):
+                run.receive(key, result)
+    return run.finish(manifest, first=not stored_manifest)
+
+
+def make_plan(rows: Mapping[str, FileRow], seen: ScanResult, options: BuildOptions) -> Plan:
+    """What a run has to do with every path.
+
+    Raises:
+        UsageError: a named file is neither in the corpus nor in the index.
+    """
+    dark = [item.path for item in seen.skipped if item.reason == "unreadable"]
+    todo = plan(
+        stored_view(rows),
+        seen.files,
+        only=options.only,
+        full=options.full,
+        force=options.force,
+        unreadable=dark,
+    )
+    if todo.unmatched:
+        name = todo.unmatched[0]
+        reason = next((item.reason for item in seen.skipped if item.path.rstrip("/") == name), "")
+        why = f"it is left out ({reason})" if reason else "there is no such file in the corpus"
+        raise UsageError(
+            f"{name}: {why}",
+            code="no_such_file",
+            hint="ragx index -v lists what is left out and why",
+        )
+    return todo
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A file whose passages are being embedded."""
+
+    row: FileRow
+    prepared: Prepared
+    missing: set[bytes]
+    error: ProviderError | None = None
+
+
+class _Run:
+    def __init__(
+        self,
+        root: Path,
+        writer: Writer,
+        embedder: Embedder | None,
+        options: BuildOptions,
+        rows: Mapping[str, FileRow],
+        todo: Plan,
+        seen: ScanResult,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self._root = root
+        self._writer = writer
+        self._options = options
+        self._rows = rows
+        self._todo = todo
+        self._seen = {file.path: file for file in seen.files}
+        self._preparer = Preparer(options.chunking, embedder)
+        self._progress = progress
+        self._waiting: dict[bytes, list[_Waiting]] = {}
+        self._failed_keys: dict[bytes, ProviderError] = {}
+        self._fresh: set[bytes] = set()
+        self._unsaved: list[tuple[bytes, NDArray[np.float32]]] = []
+        self._saved_at = time.monotonic()
+        self._racy: dict[str, FileRow] = {}
+        self._staged = 0
+        self._bytes_done = 0
+        self._files_done = 0
+        self._chunks = 0
+        self._to_read = [self._seen[path] for path in todo.paths("add", "check", "force")]
+        self._forced = frozenset(todo.paths("force"))
+        self._bytes_total = sum(file.size for file in self._to_read)
+        self.report = BuildReport(files_total=len(seen.files))
+        skipped = Counter(item.reason for item in seen.skipped)
+        self.report.skipped = dict(skipped)
+        self.report.skipped_paths = [(item.path, item.reason) for item in seen.skipped]
+        self.report.failed = [
+            Failure(item.path, "unreadable", "it cannot be read: check its permissions")
+            for item in seen.skipped
+            if item.reason == "unreadable"
+        ]
+
+    def jobs(self) -> Iterator[tuple[bytes, str]]:
+        """Read what the plan says and give out the passages that need a vector."""
+        for decision in self._todo.decisions:
+            if decision.action == "delete":
+                self._writer.stage_delete(decision.path)
+                self._staged += 1
+                self.report.files_deleted += 1
+            elif decision.action == "keep":
+                self._keep(decision.path)
+        for position, file in enumerate(self._to_read):
+            yield from self._read(file)
+            self._bytes_done += file.size
+            self._tell(position + 1)
+
+    def receive(self, key: bytes, result: NDArray[np.float32] | ProviderError) -> None:
+        """Take one vector, or the error that stands in its place."""
+        if isinstance(result, ProviderUnavailable):
+            self._save()
+            raise result
+        if isinstance(result, ProviderError):
+            self._failed_keys[key] = result
+        else:
+            self.report.embedded += 1
+            self._fresh.add(key)
+            self._unsaved.append((key, result))
+            if (
+                len(self._unsaved) >= _SAVE_EVERY
+                or time.monotonic() - self._saved_at > _SAVE_AFTER_S
+            ):
+                self._save()
+        for waiting in self._waiting.pop(key, ()):
+            waiting.missing.discard(key)
+            if isinstance(result, ProviderError):
+                waiting.error = result
+            if not waiting.missing:
+                self._settle(waiting)
+        if self.report.embedded % 16 == 0:
+            self._tell(None)
+
+    def finish(self, manifest: Mapping[str, str], *, first: bool) -> BuildReport:
+        """Save, settle what is racy, commit."""
+        self._save()
+        self._confirm_racy()
+        if self._staged or first or self._options.full:
+            result = self._writer.commit(manifest)
+            self.report.chunks_added = result.chunks_added
+            self.report.chunks_deleted = result.chunks_deleted
+            self.report.committed = True
+        self.report.failed.sort(key=lambda failure: failure.path)
+        self._tell(len(self._to_read))
+        return self.report
+
+    def _keep(self, path: str) -> None:
+        row = self._rows.get(path)
+        if row is not None and row.status.startswith("skipped:"):
+            self._count_skip(path, row.status.removeprefix("skipped:"))
+        else:
+            self.report.files_unchanged += 1
+
+    def _count_skip(self, path: str, reason: str) -> None:
+        self.report.skipped[reason] = self.report.skipped.get(reason, 0) + 1
+        self.report.skipped_paths.append((path, reason))
+
+    def _read(self, file: SeenFile) -> Iterator[tuple[bytes, str]]:
+        path = file.path
+        old = self._rows.get(path)
+        try:
+            raw, row = self._read_stable(file)
+        except FileNotFoundError:
+            self._count_skip(path, "vanished")
+            if old is not None:
+                self._writer.stage_delete(path)
+                self._staged += 1
+                self.report.files_deleted += 1
+            return
+        except (OSError, ExtractionError) as fault:
+            code = fault.code if isinstance(fault, ExtractionError) else "unreadable"
+            reason = getattr(fault, "message", None) or getattr(fault, "strerror", None) or fault
+            self._fail(file, code, str(reason))
+            return
+        self.report.files_read += 1
+        if row.scanned_ns - max(row.mtime_ns, row.ctime_ns) <= RACY_NS:
+            self._racy[path] = row
+        if (
+            old
+            and path not in self._forced
+            and old.status == "ok"
+            and old.content_hash == row.content_hash
+        ):
+            kept = replace(
+                row,
+                status=old.status,
+                note=old.note,
+                encoding=old.encoding,
+                language=old.language,
+                title=old.title,
+                n_chunks=old.n_chunks,
+            )
+            self._stage_stat(kept)
+            self.report.files_unchanged += 1
+            return
+        secret = secret_reason(path, raw[:SNIFF_BYTES])
+        if secret:
+            self._skip(row, "secret", secret)
+            return
+        try:
+            prepared = self._preparer.prepare(path, raw)
+        except ExtractionError as fault:
+            if fault.code == "binary":
+                self._skip(row, "binary", fault.message)
+            else:
+                self._fail(file, fault.code, fault.message)
+            return
+        except ProviderError as fault:
+            self._fail(file, fault.code, fault.message)
+            return
+        yield from self._request(row, prepared)
+
+    def _read_stable(self, file: SeenFile) -> tuple[bytes, FileRow]:
+        """Bytes and the stat that belongs to them: one that held before and after reading.
+
+        Raises:
+            ExtractionError: code "changing"; it was written to at every try.
+            OSError: it cannot be read.
+        """
+        full = self._root / file.path
+        for _ in range(_READ_TRIES):
+            now = time.time_ns()
+            with full.open("rb") as handle:
+                before = os.fstat(handle.fileno())
+                raw = handle.read()
+                after = os.fstat(handle.fileno())
+            if _identity(before) == _identity(after) and len(raw) == after.st_size:
+                row = FileRow(
+                    path=file.path,
+                    content_hash=content_hash(raw),
+                    size=after.st_size,
+                    mtime_ns=after.st_mtime_ns,
+                    ctime_ns=after.st_ctime_ns,
+                    inode=after.st_ino,
+                    scanned_ns=now,
+                )
+                return raw, row
+        raise ExtractionError("it is being written to", code="changing")
+
+    def _request(self, row: FileRow, prepared: Prepared) -> Iterator[tuple[bytes, str]]:
+        """Hand out the passages of a file that have no vector yet; stage it if none is missing."""
+        self._chunks += len(prepared.chunks)
+        wanted = {p.key: p.text for windows in prepared.passages for p in windows}
+        known = self._fresh & wanted.keys()
+        if not self._options.no_cache:
+            known |= self._writer.known_embeddings(wanted.keys() - known)
+        self.report.cached += len(known)
+        waiting = _Waiting(row, prepared, set(wanted) - known)
+        for key in waiting.missing & self._failed_keys.keys():
+            waiting.error = self._failed_keys[key]
+            waiting.missing.discard(key)
+        new = [key for key in wanted if key in waiting.missing and key not in self._waiting]
+        for key in waiting.missing:
+            self._waiting.setdefault(key, []).append(waiting)
+        if not waiting.missing:
+            self._settle(waiting)
+        for key in new:
+            yield key, wanted[key]
+
+    def _settle(self, waiting: _Waiting) -> None:
+        """Stage a file once the fate of all its passages is known."""
+        row, prepared, error = waiting.row, waiting.prepared, waiting.error
+        row = replace(
+            row,
+            note=prepared.note,
+            encoding=prepared.encoding,
+            language=prepared.language,
+            title=prepared.title,
+            n_chunks=len(prepared.chunks),
+        )
+        if prepared.note:
+            self.report.notes.append((row.path, prepared.note))
+        if error is not None:
+            old = self._rows.get(row.path)
+            self.report.failed.append(Failure(row.path, error.code, error.message))
+            if old is not None and old.n_chunks:
+                self._stage_stat(replace(old, status="failed", note=error.message))
+                return
+            # Nothing older to show: its words can be searched even where vectors are missing.
+            row = replace(row, status="failed", note=error.message)
+        staged = [
+            StagedChunk(chunk, tuple(p.key for p in windows if p.key not in self._failed_keys))
+            for chunk, windows in zip(prepared.chunks, prepared.passages, strict=True)
+        ]
+        self._writer.stage_file(row, staged)
+        self._staged += 1
+        if error is None:
+            self.report.files_indexed += 1
+
+    def _skip(self, row: FileRow, reason: str, note: str) -> None:
+        self._count_skip(row.path, reason)
+        self._writer.stage_file(replace(row, status=f"skipped:{reason}", note=note), ())
+        self._staged += 1
+
+    def _fail(self, file: SeenFile, code: str, message: str) -> None:
+        self.report.failed.append(Failure(file.path, code, message))
+        old = self._rows.get(file.path)
+        if old is not None and old.n_chunks:
+            self._stage_stat(replace(old, status="failed", note=message))
+            return
+        row = FileRow(
+            path=file.path,
+            content_hash="",
+            size=file.size,
+            mtime_ns=file.mtime_ns,
+            ctime_ns=file.ctime_ns,
+            inode=file.inode,
+            scanned_ns=0,
+            status="failed",
+            note=message,
+        )
+        self._writer.stage_file(row, ())
+        self._staged += 1
+
+    def _stage_stat(self, row: FileRow) -> None:
+        self._writer.stage_stat(row)
+        self._staged += 1
+
+    def _save(self) -> None:
+        if self._unsaved:
+            self._writer.put_embeddings(self._unsaved)
+            self._unsaved = []
+        self._saved_at = time.monotonic()
+
+    def _confirm_racy(self) -> None:
+        """Look again at files that were written just before they were read.
+
+        A run long enough to leave their timestamps behind can settle them now; otherwise the next
+        run would have to read them all once more.
+        """
+        for path, row in self._racy.items():
+            now = time.time_ns()
+            if now - max(row.mtime_ns, row.ctime_ns) <= RACY_NS:
+                continue
+            try:
+                raw, again = self._read_stable(self._seen[path])
+            except (OSError, ExtractionError):
+                continue  # the next run finds out
+            del raw
+            same = again.content_hash == row.content_hash and again.mtime_ns == row.mtime_ns
+            if same and again.ctime_ns == row.ctime_ns and again.inode == row.inode:
+                self._writer.confirm(path, now)
+
+    def _tell(self, files_done: int | None) -> None:
+        if files_done is not None:
+            self._files_done = files_done
+        self._progress(
+            Progress(
+                files_done=self._files_done,
+                files_total=len(self._to_read),
+                bytes_done=self._bytes_done,
+                bytes_total=self._bytes_total,
+                chunks=self._chunks,
+                embedded=self.report.embedded,
+            )
+        )
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int, int, int]:
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino

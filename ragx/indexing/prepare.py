@@ -1,0 +1,209 @@
+"""One file's bytes -> its chunks and the passages that stand for them in vector space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import xxhash
+
+from ragx.algo.chunking import chunk_text, document_title
+from ragx.algo.chunking.base import ChunkOptions, EstimatedSizer, OffsetSizer, Sizer
+from ragx.algo.chunking.languages import language_of
+from ragx.algo.chunking.windows import split_windows
+from ragx.documents.decode import ByteMap, LineMap, decode
+from ragx.providers.base import Embedder
+from ragx.types import Chunk, Span
+
+__all__ = ["CHUNKER_VERSION", "Passage", "Prepared", "Preparer", "chunk_identity", "content_hash"]
+
+# Part of the manifest: raised when the same bytes give other chunks or passages than before.
+CHUNKER_VERSION = 1
+# A chunk over the model's limit is embedded as windows of about this share of the limit, so that
+# they come out alike in size instead of full ones and a stub.
+_WINDOW_SHARE = 0.85
+_CRUMB_SHARE = 4  # the breadcrumb may take a quarter of the model's limit
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What is embedded for one window of a chunk; `key` addresses its vector by content."""
+
+    key: bytes
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A file ready to be stored.
+
+    `passages[i]` are the windows of `chunks[i]` in order; empty without an embedder. `n_tokens`
+    is the size of all chunks by the sizer in use.
+    """
+
+    encoding: str
+    language: str
+    title: str
+    note: str
+    chunks: tuple[Chunk, ...]
+    passages: tuple[tuple[Passage, ...], ...]
+    n_tokens: int
+
+
+def content_hash(raw: bytes) -> str:
+    """Hex xxh3-128 of a file's bytes."""
+    return xxhash.xxh3_128_hexdigest(raw)
+
+
+def chunk_identity(path: str, text: str, occurrence: int) -> int:
+    """Chunk id below 2**53 from path, text and how many equal texts precede it in the file.
+
+    An edit elsewhere in the file leaves it alone, and a fresh index finds the same one.
+    """
+    seed = f"{path}\0{occurrence}\0{text}".encode("utf-8", "surrogatepass")
+    return xxhash.xxh3_64_intdigest(seed) >> 11
+
+
+class Preparer:
+    """Decodes, chunks and cuts to the model's limit.
+
+    Args:
+        chunking: limits of a chunk, in the embedder's tokens where it has a tokenizer.
+        embedder: whose limit and vector space the passages are for; None makes none.
+    """
+
+    def __init__(self, chunking: ChunkOptions, embedder: Embedder | None) -> None:
+        self._chunking = chunking
+        self._embedder = embedder
+        self._space = embedder.fingerprint.encode() + b"\0" if embedder else b""
+
+    def prepare(self, path: str, raw: bytes) -> Prepared:
+        """Cut one file.
+
+        Raises:
+            ExtractionError: the bytes are not text.
+            ProviderError: the breadcrumb alone exceeds the model's limit.
+        """
+        decoded = decode(raw)
+        text = decoded.text
+        language = language_of(path)
+        sizer = self._sizer(text)
+        spans = chunk_text(text, language=language, sizer=sizer, options=self._chunking)
+        title = document_title(text, language)
+        chunks = self._chunks(path, text, spans, ByteMap(text, decoded.encoding, decoded.bom_bytes))
+        passages = [
+            tuple(self._passages(text, span, sizer, title)) if self._embedder else ()
+            for span in spans
+        ]
+        return Prepared(
+            encoding=decoded.encoding,
+            language=language,
+            title=title,
+            note=decoded.note,
+            chunks=tuple(chunks),
+            passages=tuple(passages),
+            n_tokens=sum(sizer.size(span.start, span.end) for span in spans),
+        )
+
+    def _sizer(self, text: str) -> Sizer:
+        starts = self._embedder.token_starts(text) if self._embedder else None
+        return EstimatedSizer(text) if starts is None else OffsetSizer(starts)
+
+    def _chunks(
+        self, path: str, text: str, spans: Sequence[Span], to_bytes: ByteMap
+    ) -> list[Chunk]:
+        lines = LineMap(text)
+        occurrences: dict[str, int] = {}
+        starts = to_bytes.byte_offsets([span.start for span in spans])
+        order = sorted(range(len(spans)), key=lambda i: spans[i].end)
+        ends = dict(zip(order, to_bytes.byte_offsets([spans[i].end for i in order]), strict=True))
+        chunks = []
+        for ordinal, span in enumerate(spans):
+            body = text[span.start : span.end]
+            occurrence = occurrences.get(body, 0)
+            occurrences[body] = occurrence + 1
+            chunks.append(
+                Chunk(
+                    chunk_id=chunk_identity(path, body, occurrence),
+                    path=path,
+                    ordinal=ordinal,
+                    byte_start=starts[ordinal],
+                    byte_end=ends[ordinal],
+                    line_start=lines.line_of(span.start),
+                    line_end=lines.line_of(span.end - 1),
+                    text=body,
+                    heading=span.breadcrumb,
+                    symbols=span.symbols,
+                )
+            )
+        return chunks
+
+    def _passages(self, text: str, span: Span, sizer: Sizer, title: str) -> list[Passage]:
+        embedder = self._embedder
+        if embedder is None:
+            return []
+        crumb = self._crumb(span.breadcrumb, title)
+        limit = embedder.max_tokens
+        ranges = [(span.start, span.end)]
+        if limit is not None:
+            spent = embedder.count_tokens(crumb) + 2
+            if sizer.size(span.start, span.end) + spent > limit:
+                ranges = self._windows(text, span, sizer, crumb, limit)
+        return [self._passage(_with_crumb(crumb, text[a:b])) for a, b in ranges]
+
+    def _windows(
+        self, text: str, span: Span, sizer: Sizer, crumb: str, limit: int
+    ) -> list[tuple[int, int]]:
+        """Ranges whose passages the model can read whole, by its own count."""
+        embedder = self._embedder
+        if embedder is None:
+            return [(span.start, span.end)]
+        room = max(1, limit - embedder.count_tokens(crumb) - 2)
+        size = sizer.size(span.start, span.end)
+        n_windows = math.ceil(size / max(1, int(room * _WINDOW_SHARE)))
+        target = min(room, math.ceil(1.1 * size / n_windows))
+        while True:
+            ranges = split_windows(
+                text,
+                span.start,
+                span.end,
+                sizer=sizer,
+                size_tokens=target,
+                overlap=0.0,
+                max_chars=self._chunking.max_chunk_chars,
+            )
+            over = any(
+                embedder.count_tokens(_with_crumb(crumb, text[a:b])) > limit for a, b in ranges
+            )
+            if not over or target == 1:
+                return ranges
+            # A cut inside a word can change how it is tokenised; leave more room and try again.
+            target = max(1, target * 3 // 4)
+
+    def _crumb(self, breadcrumb: tuple[str, ...], title: str) -> str:
+        """Where the passage stands, outermost first, within its share of the limit.
+
+        The path is not part of it: vectors follow from content alone, so that a moved or copied
+        file costs nothing and an updated index equals a fresh one. Paths count on the lexical
+        side (research/breadcrumb.md).
+        """
+        parts = list(breadcrumb)
+        if title and title not in parts:
+            parts.insert(0, title)
+        embedder = self._embedder
+        if embedder is None or embedder.max_tokens is None:
+            return " > ".join(parts)
+        room = embedder.max_tokens // _CRUMB_SHARE
+        while parts and embedder.count_tokens(" > ".join(parts)) > room:
+            # The nearest heading says most about the passage, so the farthest goes first.
+            parts.pop(0)
+        return " > ".join(parts)
+
+    def _passage(self, text: str) -> Passage:
+        data = self._space + text.encode("utf-8", "surrogatepass")
+        return Passage(xxhash.xxh3_128_digest(data), text)
+
+
+def _with_crumb(crumb: str, text: str) -> str:
+    return f"{crumb}\n{text}" if crumb else text

@@ -1,0 +1,319 @@
+"""The stages of a query, in order, once: seeds -> fuse -> rank -> collapse -> fold -> context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import xxhash
+
+from ragx.algo import fusion
+from ragx.algo.chunking.languages import kind_of, language_of
+from ragx.algo.fold import fold
+from ragx.algo.lexical import LexicalQuery, parse_query
+from ragx.algo.ordering import rank_hits
+from ragx.errors import UsageError
+from ragx.query.context import ContextLines, lines_after, lines_before, read_current
+from ragx.query.seeds import Seeds, find_seeds
+from ragx.store.base import Reader
+from ragx.types import Chunk, FileHit, Hit
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Answer",
+    "ChunkResult",
+    "FileResult",
+    "Mode",
+    "QueryOptions",
+    "QueryRequest",
+    "run_query",
+]
+
+Mode = Literal["hybrid", "vector", "lexical"]
+
+MAX_QUERY_BYTES = 100_000
+LONG_QUERY_CHARS = 4096
+# "auto": prose leans to the vector side, code to its words (research/first-stage.md).
+_AUTO_VECTOR_WEIGHT = {"docs": 0.55, "code": 0.5, "data": 0.5}
+_WIDEN = 4  # how much deeper to look when the shortlists hold too few distinct files
+_MAX_DEPTH = 40_000
+_MAX_ALSO_IN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOptions:
+    """Settings of the read side, from `[fusion]` and `[scoring]`."""
+
+    method: Literal["weighted", "rrf"] = "weighted"
+    vector_weight: float | Literal["auto"] = "auto"
+    rrf_k: float = 60.0
+    per_query_top: int = 100
+    fold_weight: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRequest:
+    """One question. `before` and `after` count non-blank context lines; `texts` off skips files."""
+
+    text: str
+    top: int = 20
+    mode: Mode = "hybrid"
+    before: int = 0
+    after: int = 0
+    texts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """A hit with its stored chunk and what stands around it on disk."""
+
+    hit: Hit
+    chunk: Chunk
+    before: ContextLines | None = None
+    after: ContextLines | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """One file's entry; `also_in` lists files whose same text was folded into it."""
+
+    path: str
+    score: float
+    chunks: tuple[ChunkResult, ...]
+    also_in: tuple[str, ...] = ()
+    state: Literal["current", "changed", "gone"] = "current"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query found, best file first."""
+
+    query: str
+    results: tuple[FileResult, ...]
+    stages: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Ranked:
+    entries: list[FileHit]
+    chunks: dict[int, Chunk]
+    also_in: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+def run_query(
+    root: Path,
+    reader: Reader,
+    request: QueryRequest,
+    options: QueryOptions,
+    *,
+    embed: Callable[[str], NDArray[np.float32]] | None,
+    warnings: Iterable[str] = (),
+) -> Answer:
+    """Answer one question from one snapshot.
+
+    Args:
+        embed: gives the (d,) unit vector of a query; needed unless `mode` is "lexical" and None
+            where the index was built without embeddings.
+    Raises:
+        UsageError: the query is empty, too long, or asks for vectors that the index lacks.
+        ProviderError: the query could not be embedded.
+    """
+    noted = list(warnings)
+    check_text(request.text)
+    query = parse_query(request.text)
+    use_vector, use_lexical = request.mode != "lexical", request.mode != "vector"
+    if use_vector and embed is None:
+        if request.mode == "vector":
+            raise UsageError(
+                "this index has no vectors: embeddings.provider is none",
+                hint="use --mode lexical, or set embeddings.provider and run ragx index --full",
+            )
+        use_vector = False
+    vector = embed(query.plain) if embed is not None and use_vector and query.plain else None
+    if vector is not None:
+        if len(request.text) > LONG_QUERY_CHARS:
+            noted.append(
+                f"the query has {len(request.text)} characters: the vector side uses the mean of"
+                " its windows, the lexical side all of it"
+            )
+        noted += _unembedded_warning(reader)
+    ranked = _rank_files(reader, query, vector, request, options, use_lexical=use_lexical)
+    results = [
+        _file_result(root, reader, entry, ranked, request, noted) for entry in ranked.entries
+    ]
+    stages = {
+        "vector": "used" if vector is not None else "off",
+        "lexical": "used" if use_lexical and query.match else "off",
+        "fusion": options.method if vector is not None and use_lexical else "off",
+    }
+    return Answer(request.text, tuple(results), stages, tuple(noted))
+
+
+def check_text(text: str) -> None:
+    """Refuse a query that cannot be meant.
+
+    Raises:
+        UsageError: it is blank or over 100 KB.
+    """
+    if not text.strip():
+        raise UsageError(
+            "the query is empty", code="empty_query", hint='ragx query "your question"'
+        )
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_QUERY_BYTES:
+        raise UsageError(
+            f"the query has {size} bytes, at most {MAX_QUERY_BYTES} are taken",
+            code="query_too_long",
+            hint="ask with the passage that matters",
+        )
+
+
+def _unembedded_warning(reader: Reader) -> list[str]:
+    n, paths = reader.unembedded(3)
+    if not n:
+        return []
+    return [
+        f"{n} chunks have no vector and are found by their words only, in {', '.join(paths)}"
+        + (" and others" if len(paths) == 3 else "")
+        + "; ragx index tries them again"
+    ]
+
+
+def _rank_files(
+    reader: Reader,
+    query: LexicalQuery,
+    vector: NDArray[np.float32] | None,
+    request: QueryRequest,
+    options: QueryOptions,
+    *,
+    use_lexical: bool,
+) -> _Ranked:
+    depth = max(options.per_query_top, 5 * request.top)
+    while True:
+        seeds = find_seeds(reader, query, vector, use_lexical=use_lexical, depth=depth)
+        chunks = reader.chunks(sorted(seeds.candidates))
+        ranking = rank_hits(_hits(reader, query, seeds, chunks, options))
+        kept, also_in = _collapse(ranking, chunks)
+        entries = fold(kept, top=request.top, fold_weight=options.fold_weight)
+        if len(entries) >= request.top or seeds.exhausted or depth >= _MAX_DEPTH:
+            return _Ranked(entries, chunks, also_in)
+        depth *= _WIDEN
+
+
+def _hits(
+    reader: Reader,
+    query: LexicalQuery,
+    seeds: Seeds,
+    chunks: Mapping[int, Chunk],
+    options: QueryOptions,
+) -> list[Hit]:
+    terms = _fused(seeds, chunks, options)
+    for phrase in query.phrases:
+        # A whole point over any fused score: chunks with the phrase rank first, none is lost.
+        for chunk_id in reader.matching(phrase, terms.keys()):
+            terms[chunk_id]["phrase"] = terms[chunk_id].get("phrase", 0.0) + 1.0
+    hits = []
+    for chunk_id, parts in terms.items():
+        chunk = chunks[chunk_id]
+        raw = {
+            name: side[chunk_id]
+            for name, side in (("cosine", seeds.cosines), ("bm25", seeds.bm25))
+            if chunk_id in side
+        }
+        hits.append(
+            Hit(chunk_id, chunk.path, chunk.ordinal, fusion.total(parts), terms=parts, raw=raw)
+        )
+    return hits
+
+
+def _fused(
+    seeds: Seeds, chunks: Mapping[int, Chunk], options: QueryOptions
+) -> dict[int, fusion.Terms]:
+    candidates = seeds.candidates
+    if options.method == "rrf":
+        return fusion.reciprocal_ranks(
+            {"vector": seeds.vector_ranking, "lexical": seeds.lexical_ranking},
+            rrf_k=options.rrf_k,
+        )
+    weight_of: Callable[[int], float]
+    if not seeds.vector_ranking or not seeds.lexical_ranking:
+        only = 1.0 if seeds.vector_ranking else 0.0
+        weight_of = lambda _: only  # noqa: E731
+    elif options.vector_weight == "auto":
+        weight_of = lambda key: auto_weight(chunks[key].path)  # noqa: E731
+    else:
+        fixed = float(options.vector_weight)
+        weight_of = lambda _: fixed  # noqa: E731
+    return fusion.weighted_sum(
+        {key: seeds.cosines[key] for key in candidates if key in seeds.cosines},
+        {key: seeds.bm25[key] for key in candidates if key in seeds.bm25},
+        vector_weight=weight_of,
+    )
+
+
+def auto_weight(path: str) -> float:
+    """Weight of the vector side for chunks of this kind of file."""
+    return _AUTO_VECTOR_WEIGHT[kind_of(language_of(path))]
+
+
+def _collapse(
+    ranking: Sequence[Hit], chunks: Mapping[int, Chunk]
+) -> tuple[list[Hit], dict[int, tuple[str, ...]]]:
+    """Keep the best hit of each distinct text; the files of the others go into its `also_in`."""
+    first: dict[int, int] = {}
+    kept: list[Hit] = []
+    others: dict[int, list[str]] = {}
+    for hit in ranking:
+        key = xxhash.xxh3_64_intdigest(" ".join(chunks[hit.chunk_id].text.split()).encode())
+        owner = first.setdefault(key, hit.chunk_id)
+        if owner == hit.chunk_id:
+            kept.append(hit)
+        elif hit.path != chunks[owner].path:
+            others.setdefault(owner, []).append(hit.path)
+    also_in = {
+        owner: tuple(dict.fromkeys(sorted(paths)))[:_MAX_ALSO_IN] for owner, paths in others.items()
+    }
+    return kept, also_in
+
+
+def _file_result(
+    root: Path,
+    reader: Reader,
+    entry: FileHit,
+    ranked: _Ranked,
+    request: QueryRequest,
+    noted: list[str],
+) -> FileResult:
+    chunks = [ChunkResult(hit, ranked.chunks[hit.chunk_id]) for hit in entry.hits]
+    also_in = {path for hit in entry.hits for path in ranked.also_in.get(hit.chunk_id, ())}
+    state: Literal["current", "changed", "gone"] = "current"
+    if request.texts and (request.before > 0 or request.after > 0):
+        row = reader.file(entry.path)
+        current = read_current(
+            root,
+            entry.path,
+            content_hash=row.content_hash if row else "",
+            encoding=row.encoding if row else "utf-8",
+        )
+        state = current.state
+        if state == "current":
+            chunks = [
+                ChunkResult(
+                    part.hit,
+                    part.chunk,
+                    lines_before(current.lines, part.chunk.line_start, request.before),
+                    lines_after(current.lines, part.chunk.line_end, request.after),
+                )
+                for part in chunks
+            ]
+        else:
+            noted.append(f"{entry.path} has {state} since it was indexed; ragx index brings it up")
+    return FileResult(
+        entry.path, entry.score, tuple(chunks), tuple(sorted(also_in - {entry.path})), state
+    )

@@ -1,0 +1,84 @@
+"""First stage: candidates from both sides with their true scores on each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragx.algo.lexical import LexicalQuery
+from ragx.store.base import Reader
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["COLUMN_WEIGHTS", "Seeds", "find_seeds"]
+
+# Of body, heading, path and symbols in BM25 (research/first-stage.md).
+COLUMN_WEIGHTS = (1.0, 0.5, 0.5, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Candidates of one query.
+
+    Args:
+        cosines, bm25: score of each candidate on the side that knows it, over the union of both
+            shortlists: a candidate of one side has its score on the other, too.
+        vector_ranking, lexical_ranking: the shortlists, best first.
+        exhausted: neither side has more to give at a greater depth.
+    """
+
+    cosines: dict[int, float]
+    bm25: dict[int, float]
+    vector_ranking: tuple[int, ...]
+    lexical_ranking: tuple[int, ...]
+    exhausted: bool
+
+    @property
+    def candidates(self) -> set[int]:
+        """Every chunk on either shortlist."""
+        return {*self.vector_ranking, *self.lexical_ranking}
+
+
+def find_seeds(
+    reader: Reader,
+    query: LexicalQuery,
+    vector: NDArray[np.float32] | None,
+    *,
+    use_lexical: bool,
+    depth: int,
+    weights: Sequence[float] = COLUMN_WEIGHTS,
+) -> Seeds:
+    """Best `depth` chunks of each side and the scores of their union.
+
+    Args:
+        vector: (d,) float32 unit query vector; None leaves the vector side out.
+        use_lexical: whether the lexical side takes part.
+    """
+    lexical: dict[int, float] = {}
+    if use_lexical:
+        lexical = dict(
+            reader.lexical(query.match, depth=depth, weights=weights, exclude=query.exclude)
+        )
+    cosines: dict[int, float] = {}
+    n_vector = 0
+    if vector is not None:
+        found = reader.vector(vector, depth=depth)
+        n_vector = len(found)
+        excluded = reader.matching(query.exclude, [chunk_id for chunk_id, _ in found])
+        cosines = {chunk_id: score for chunk_id, score in found if chunk_id not in excluded}
+    seeds = Seeds(
+        cosines=dict(cosines),
+        bm25=dict(lexical),
+        vector_ranking=tuple(cosines),
+        lexical_ranking=tuple(lexical),
+        exhausted=n_vector < depth and len(lexical) < depth,
+    )
+    if vector is not None and use_lexical:
+        seeds.cosines.update(reader.vector_scores(vector, lexical.keys() - cosines.keys()))
+        seeds.bm25.update(
+            reader.lexical_scores(query.match, cosines.keys() - lexical.keys(), weights=weights)
+        )
+    return seeds

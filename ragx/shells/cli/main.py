@@ -1,0 +1,69 @@
+"""The `ragx` program: what commands there are, and how the process starts and ends.
+
+Only `sys` and `os` are imported up here, so that an interrupt during start is as quiet as one
+later.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+__all__ = ["COMMANDS", "main", "run"]
+
+COMMANDS = {
+    "init": ("ragx.shells.cli.init", "command", "Write ragx.toml: make a directory a corpus."),
+    "index": ("ragx.shells.cli.index", "command", "Bring the index up to date with the files."),
+    "query": ("ragx.shells.cli.query", "command", "Find files and exact lines by plain words."),
+    "status": ("ragx.shells.cli.status", "command", "Show what is indexed and what has changed."),
+    "inspect": ("ragx.shells.cli.inspect", "command", "Look into the index: chunks, files, edges."),
+    "config": ("ragx.shells.cli.config", "command", "Show and change settings."),
+    "schema": ("ragx.shells.cli.schema", "command", "Print the JSON Schema of a document."),
+}
+
+
+def run() -> NoReturn:
+    """Run the command line of this process and exit with its code.
+
+    The first interrupt unwinds, so that files and locks are released; a second one ends the
+    process at once, which the index survives as it does a kill.
+    """
+    status = 130
+    try:
+        import signal
+
+        # A shell that starts jobs in the background makes them ignore interrupts: respect it.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _first_interrupt)
+        from ragx.shells.cli import envelope
+
+        envelope.claim_stdout()
+        status = main(sys.argv[1:])
+    except KeyboardInterrupt:
+        status = 130
+    sys.exit(status)
+
+
+def main(args: Sequence[str]) -> int:
+    """Run one command line and return its exit code.
+
+    Raises:
+        KeyboardInterrupt: the user interrupted.
+    """
+    from ragx.shells.cli.frame import invoke
+    from ragx.shells.cli.top import command
+
+    return invoke(command, args)
+
+
+def _first_interrupt(_number: int, _frame: object) -> NoReturn:
+    import signal
+
+    signal.signal(signal.SIGINT, _second_interrupt)
+    raise KeyboardInterrupt
+
+
+def _second_interrupt(_number: int, _frame: object) -> NoReturn:
+    os._exit(130)

@@ -1,0 +1,233 @@
+"""`ragx query`: plain words in, files and exact lines out."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ragx.errors import UsageError
+from ragx.shells.cli import envelope
+from ragx.shells.cli.frame import Command, command_options, open_corpus
+
+if TYPE_CHECKING:
+    from ragx.api import Answer, ChunkResult, ContextLines, FileResult
+
+__all__ = ["command"]
+
+_PREVIEW_LINES = 6
+_WORD = re.compile(r"\w+")
+
+
+@click.command(
+    "query",
+    cls=Command,
+    short_help="Find files and exact lines by plain words.",
+    help='Find files by plain words. "A phrase" ranks first, -word leaves out, - reads stdin.',
+    context_settings={"ignore_unknown_options": False},
+)
+@click.argument("text", nargs=-1, required=True)
+@click.option("--top", type=click.IntRange(1, 1000), help="Files wanted (query.top).")
+@click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "vector", "lexical"]),
+    default="hybrid",
+    help="Which side searches; lexical needs no model.",
+)
+@click.option("--files-only", is_flag=True, help="Paths and scores, no text.")
+@click.option("-B", "--before", type=click.IntRange(0, 1000), help="Lines shown before a chunk.")
+@click.option("-A", "--after", type=click.IntRange(0, 1000), help="Lines shown after a chunk.")
+@click.option("-C", "--context", type=click.IntRange(0, 1000), help="Both; -B and -A win.")
+@command_options
+def command(
+    text: tuple[str, ...],
+    top: int | None,
+    mode: str,
+    files_only: bool,
+    before: int | None,
+    after: int | None,
+    context: int | None,
+    root: Path | None,
+    as_json: bool,
+) -> int:
+    """Ask, then show."""
+    from ragx.api import Corpus, QueryRequest
+
+    corpus = Corpus.of(open_corpus(root))
+    settings = corpus.config.query
+    around = settings.context_lines if context is None else context
+    request = QueryRequest(
+        text=_question(text),
+        top=settings.top if top is None else top,
+        mode="lexical" if mode == "lexical" else "vector" if mode == "vector" else "hybrid",
+        before=around if before is None else before,
+        after=around if after is None else after,
+        texts=not files_only and (as_json or any(n is not None for n in (before, after, context))),
+    )
+    answer = corpus.search(request)
+    if not as_json:
+        for line in answer.warnings:
+            envelope.warn(line)
+    if as_json:
+        document = (
+            _files_document(answer)
+            if files_only
+            else _document(answer, request.before, request.after, settings.max_chunk_chars)
+        )
+        envelope.emit(document)
+    elif files_only:
+        envelope.emit_text(
+            "".join(f"{envelope.one_line(entry.path)}\n" for entry in answer.results)
+        )
+    elif answer.results:
+        shows_context = request.texts
+        envelope.emit_text(
+            "\n".join(_entry(entry, answer.query, whole=shows_context) for entry in answer.results)
+        )
+    else:
+        envelope.notice("nothing found")
+    return envelope.OK if answer.results else envelope.EMPTY
+
+
+def _question(words: tuple[str, ...]) -> str:
+    if words != ("-",):
+        return " ".join(words)
+    raw = sys.stdin.buffer.read() if sys.stdin is not None else b""
+    try:
+        return raw.decode("utf-8-sig").strip()
+    except UnicodeDecodeError as fault:
+        raise UsageError(
+            f"standard input is not UTF-8 (byte {fault.start})", code="not_utf8"
+        ) from fault
+
+
+def _document(answer: Answer, before: int, after: int, max_chars: int) -> dict[str, object]:
+    with_context = bool(before or after)
+    return {
+        "schema": "ragx.query.v3",
+        "query": answer.query,
+        "variants": [],
+        "results": [
+            {
+                "file": entry.path,
+                "score": round(entry.score, 6),
+                "also_in": list(entry.also_in),
+                "chunks": [
+                    _chunk_document(part, max_chars, with_context=with_context)
+                    for part in entry.chunks
+                ],
+            }
+            for entry in answer.results
+        ],
+        "stages": dict(answer.stages),
+        "warnings": list(answer.warnings),
+    }
+
+
+def _files_document(answer: Answer) -> dict[str, object]:
+    return {
+        "schema": "ragx.files.v1",
+        "query": answer.query,
+        "variants": [],
+        "files": [
+            {
+                "file": entry.path,
+                "score": round(entry.score, 6),
+                "chunk_ids": [part.chunk.chunk_id for part in entry.chunks],
+            }
+            for entry in answer.results
+        ],
+        "warnings": list(answer.warnings),
+    }
+
+
+def _chunk_document(part: ChunkResult, max_chars: int, *, with_context: bool) -> dict[str, object]:
+    from ragx.api import shorten
+
+    chunk, hit = part.chunk, part.hit
+    text = shorten(chunk.text, max_chars)
+    breakdown = {"vector": 0.0, "lexical": 0.0, **hit.terms, **hit.raw}
+    document: dict[str, object] = {
+        "chunk_id": chunk.chunk_id,
+        "ordinal": chunk.ordinal,
+        "line_start": chunk.line_start,
+        "line_end": chunk.line_end,
+        "byte_start": chunk.byte_start,
+        "byte_end": chunk.byte_end,
+        "locator": None,
+        "heading": list(chunk.heading),
+        "score": round(hit.score, 6),
+        "breakdown": {name: round(value, 6) for name, value in breakdown.items()},
+        "text": text,
+        "truncated": len(text) < len(chunk.text),
+    }
+    if with_context:
+        document["context"] = {
+            "before": _context_document(part.before),
+            "after": _context_document(part.after),
+        }
+    return document
+
+
+def _context_document(context: ContextLines | None) -> dict[str, object] | None:
+    if context is None:
+        return None
+    return {
+        "line_start": context.line_start,
+        "line_end": context.line_end,
+        "text": context.text,
+    }
+
+
+def _entry(entry: FileResult, query: str, *, whole: bool) -> str:
+    path = envelope.styled(envelope.one_line(entry.path), "cyan")
+    lines = [f"{path}  {envelope.styled(f'{entry.score:.3f}', 'dim')}"]
+    if entry.also_in:
+        more = ", ".join(map(envelope.one_line, entry.also_in[:5]))
+        lines.append(f"  same text in {more}" + (", ..." if len(entry.also_in) > 5 else ""))
+    for part in entry.chunks:
+        heading = envelope.one_line(" > ".join(part.chunk.heading))
+        place = f"  {part.chunk.line_start}-{part.chunk.line_end}"
+        lines.append(f"{envelope.styled(place, 'green')}  {heading}".rstrip())
+        if part.before is not None:
+            lines += _shown(part.before.text, "", whole=True)
+        lines += _shown(part.chunk.text, query, whole=whole)
+        if part.after is not None:
+            lines += _shown(part.after.text, "", whole=True)
+    return "\n".join(lines) + "\n"
+
+
+def _shown(text: str, query: str, *, whole: bool) -> list[str]:
+    """Lines for the terminal: indented, control characters visible, terms of the query bold."""
+    rows = [row for row in re.split(r"\r\n|\r|\n", text) if whole or row.strip()]
+    shown = rows if whole else rows[:_PREVIEW_LINES]
+    out = [f"    {_highlighted(_visible(row, whole=whole), query)}".rstrip() for row in shown]
+    if len(rows) > len(shown):
+        out.append("    ...")
+    return out
+
+
+def _visible(row: str, *, whole: bool) -> str:
+    from ragx.api import shorten
+
+    row = row.expandtabs(4)
+    clean = "".join(c if c >= " " and c != "\x7f" else "\ufffd" for c in row)
+    short = clean if whole else shorten(clean, 160)
+    return short if len(short) == len(clean) else short + "..."
+
+
+def _highlighted(row: str, query: str) -> str:
+    if not query or not envelope.is_tty():
+        return row
+    from ragx.api import query_terms
+
+    terms = set(query_terms(query))
+    return _WORD.sub(
+        lambda match: (
+            envelope.styled(match[0], "bold") if terms & {*query_terms(match[0])} else match[0]
+        ),
+        row,
+    )
