@@ -32,14 +32,13 @@ from ragx.query.pipeline import (
 )
 from ragx.store.base import Counts, FileRow, Reader
 from ragx.store.sqlite import SqliteReader
-from ragx.types import Chunk
+from ragx.types import BuildReport, Chunk, Progress
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from ragx.algo.chunking.base import ChunkOptions
-    from ragx.indexing.build import BuildReport, Progress
     from ragx.indexing.scan import ScanOptions
     from ragx.providers.base import Embedder, EmbeddingOptions
 

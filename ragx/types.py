@@ -1,18 +1,20 @@
 """The data that crosses borders between layers. Frozen, plain, no behaviour beyond access.
 
-| type    | is                                             | made by        | used by            |
-|---------|------------------------------------------------|----------------|--------------------|
-| Span    | character range of a chunk in decoded text     | algo.chunking  | indexing           |
-| Chunk   | stored span: identity, bytes, lines, text      | indexing       | store, query       |
-| Hit     | one chunk in a ranking, with its score terms   | query          | query, shells      |
-| FileHit | one file entry: its best hits folded           | algo.fold      | api, shells        |
+| type        | is                                            | made by       | used by       |
+|-------------|-----------------------------------------------|---------------|---------------|
+| Span        | character range of a chunk in decoded text    | algo.chunking | indexing      |
+| Chunk       | stored span: identity, bytes, lines, text     | indexing      | store, query  |
+| Hit         | one chunk in a ranking, with its score terms  | query         | query, shells |
+| FileHit     | one file entry: its best hits folded          | algo.fold     | api, shells   |
+| BuildReport | what an indexing run did, Failure by Failure  | indexing      | api, shells   |
+| Progress    | how far a run is                              | indexing      | shells        |
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Chunk", "FileHit", "Hit", "Span"]
+__all__ = ["BuildReport", "Chunk", "Failure", "FileHit", "Hit", "Progress", "Span"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +74,44 @@ class FileHit:
     path: str
     score: float
     hits: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A file that could not be indexed as it is now; `code` is stable, `message` for people."""
+
+    path: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is. Bytes are of the files that have to be read."""
+
+    files_done: int
+    files_total: int
+    bytes_done: int
+    bytes_total: int
+    chunks: int
+    embedded: int
+
+
+@dataclass(slots=True)
+class BuildReport:
+    """What a run did; counts of files unless named otherwise."""
+
+    files_total: int = 0
+    files_indexed: int = 0
+    files_deleted: int = 0
+    files_unchanged: int = 0
+    files_read: int = 0
+    chunks_added: int = 0
+    chunks_deleted: int = 0
+    embedded: int = 0
+    cached: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    skipped_paths: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    committed: bool = False

@@ -11,7 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from ragx.indexing.scan import ScanOptions, ScanResult, SeenFile, scan
 from ragx.providers.base import Embedder
 from ragx.providers.pool import EmbedPool
 from ragx.store.base import FileRow, StagedChunk, Writer
+from ragx.types import BuildReport, Failure, Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BuildOptions",
-    "BuildReport",
-    "Failure",
-    "Progress",
     "build",
     "check_manifest",
     "expected_manifest",
@@ -64,47 +62,6 @@ class BuildOptions:
     force: Collection[str] = ()
     full: bool = False
     no_cache: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A file that could not be indexed as it is now; `code` is stable, `message` for people."""
-
-    path: str
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is. Bytes are of the files that have to be read."""
-
-    files_done: int
-    files_total: int
-    bytes_done: int
-    bytes_total: int
-    chunks: int
-    embedded: int
-
-
-@dataclass(slots=True)
-class BuildReport:
-    """What a run did; counts of files unless named otherwise."""
-
-    files_total: int = 0
-    files_indexed: int = 0
-    files_deleted: int = 0
-    files_unchanged: int = 0
-    files_read: int = 0
-    chunks_added: int = 0
-    chunks_deleted: int = 0
-    embedded: int = 0
-    cached: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    skipped_paths: list[tuple[str, str]] = field(default_factory=list)
-    notes: list[tuple[str, str]] = field(default_factory=list)
-    failed: list[Failure] = field(default_factory=list)
-    committed: bool = False
 
 
 def expected_manifest(

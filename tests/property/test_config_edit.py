@@ -84,7 +84,7 @@ def files(draw: st.DrawFn) -> bytes:
     return (bom + end.join(lines) + draw(st.sampled_from(["", end]))).encode()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(file=files(), edit=edits())
 def test_a_set_value_reads_back_and_nothing_else_moves(
     directory: Path, file: bytes, edit: tuple[Key, str, Value]

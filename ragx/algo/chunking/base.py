@@ -123,24 +123,22 @@ class EstimatedSizer:
 
     def size(self, start: int, end: int) -> int:
         """Estimate the tokens of `text[start:end]`, rounded up."""
-        return -((self._up_to(start) - self._up_to(end)) // _UNITS) if end > start else 0
+        if end <= start:
+            return 0
+        first, last = start // _STEP, end // _STEP
+        totals = self._totals
+        units = totals[last] - totals[first]
+        for layer in self._costs:
+            units += sum(layer[last * _STEP : end]) - sum(layer[first * _STEP : start])
+        return -(-units // _UNITS)
 
     def _step_totals(self, length: int) -> Iterator[int]:
         costs = self._costs
-        for at in range(0, length, _STEP):
-            step = sum(costs[0][at : at + _STEP])
-            for plane in costs[1:]:
-                step += sum(plane[at : at + _STEP])
-            yield step
-
-    def _up_to(self, end: int) -> int:
-        step = end // _STEP
-        at = step * _STEP
-        total = self._totals[step]
-        if at < end:
-            for plane in self._costs:
-                total += sum(plane[at:end])
-        return total
+        steps = range(0, length, _STEP)
+        if len(costs) == 1:
+            layer = costs[0]
+            return (sum(layer[at : at + _STEP]) for at in steps)
+        return (sum([sum(layer[at : at + _STEP]) for layer in costs]) for at in steps)
 
 
 def _mixed(text: str) -> list[bytes]:

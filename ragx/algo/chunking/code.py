@@ -12,8 +12,7 @@ from ragx.algo.chunking.grammars import (
     GRAMMARS,
     Role,
     load_grammar,
-    names_of,
-    path_of,
+    paths_of,
     roles_of,
 )
 from ragx.algo.chunking.lines import Source
@@ -127,9 +126,11 @@ def _symbols(root: Node, language: str) -> Iterable[Symbol]:
         role = roles.get(node.type)
         if role is None or role == "lead":
             continue
-        if role != "through" and not (role == "constant" and inside and module_constants_only):
-            for name in names_of(node, role):
-                yield node.start_point.row, name
+        if role not in {"through", "scope"} and not (
+            role == "constant" and inside and module_constants_only
+        ):
+            row = node.start_point.row
+            yield from ((row, path[-1]) for path in paths_of(node, role))
         if role in {"container", "scope", "through"}:
             inside = inside or role == "container"
             pending.extend((child, inside) for child in reversed(node.named_children))
@@ -185,8 +186,8 @@ class _Cutter:
         """Tell whether a run is too short to be a chunk, and free to join what follows."""
         return (
             bool(run)
-            and not any(piece.alone for piece, _ in run)
             and self.source.size(run[0][0].start, run[-1][0].end) * 4 < self.source.size_tokens
+            and not any(piece.alone for piece, _ in run)
         )
 
     def is_head(self, run: Sequence[tuple[Piece, _Item]]) -> bool:
@@ -288,11 +289,12 @@ class _Cutter:
             role = self.roles.get(inner.type)
         if role is None or role in {"through", "lead"}:
             return (), node
+        paths = paths_of(inner, role)
         if role in {"definition", "container"}:
             row = inner.start_point.row
-            self.symbols.update((row, name) for name in names_of(inner, role))
-        names = path_of(inner, role)
-        return names, inner if names else node
+            self.symbols.update((row, path[-1]) for path in paths)
+        # Several names (`a, b = 1, 2`) say less about a chunk than where it stands.
+        return (paths[0], inner) if len(paths) == 1 else ((), node)
 
 
 def _rows(node: Node) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
-__all__ = ["GRAMMARS", "Role", "load_grammar", "names_of", "path_of", "roles_of"]
+__all__ = ["GRAMMARS", "Role", "load_grammar", "paths_of", "roles_of"]
 
 # definition: named, and what it holds is of no interest. container: named, holds definitions.
 # scope: gives a path its name, defines nothing itself (namespaces, Rust's impl). through: nameless
@@ -187,31 +187,12 @@ def load_grammar(language: str) -> Language | None:
     return Language(getattr(module, factory)())
 
 
-def names_of(node: Node, role: Role) -> list[str]:
-    """Return the names that a node defines; [] for one that defines none after all."""
-    if role == "scope":
-        return []
-    return [path[-1] for path in _paths(node, role) if path]
+def paths_of(node: Node, role: Role) -> list[tuple[str, ...]]:
+    """Return the names that a node defines, each as a path ending with the name itself.
 
-
-def path_of(node: Node, role: Role) -> tuple[str, ...]:
-    """Return what a node adds to the breadcrumb of what it holds; () unless it is one name.
-
-    A method defined outside its class (C++, Go) and a nested class name bring their owner along.
+    A method defined outside its class (C++, Go) and a nested class name bring their owner along;
+    any other path has one part. A `scope` has the path that its contents stand under.
     """
-    paths = _paths(node, role)
-    if len(paths) != 1:
-        return ()
-    path = paths[0]
-    if node.type == "method_declaration":
-        receiver = node.child_by_field_name("receiver")
-        if receiver is not None:
-            owner = _text(receiver).strip("()").split("[", 1)[0].split()
-            path = (owner[-1].strip("*&"), *path) if owner else path
-    return path
-
-
-def _paths(node: Node, role: Role) -> list[tuple[str, ...]]:
     kind = node.type
     if role == "constant":
         return _constant_paths(node, kind)
@@ -223,7 +204,16 @@ def _paths(node: Node, role: Role) -> list[tuple[str, ...]]:
     if name is None:
         name = _declared(node)
     path = _split_name(name)
+    if kind == "method_declaration" and path:
+        path = (*_receiver(node), *path)
     return [path] if path else []
+
+
+def _receiver(node: Node) -> tuple[str, ...]:
+    """Return the type that a Go method belongs to."""
+    receiver = node.child_by_field_name("receiver")
+    words = _text(receiver).strip("()").split("[", 1)[0].split() if receiver is not None else []
+    return (words[-1].strip("*&"),) if words else ()
 
 
 def _constant_paths(node: Node, kind: str) -> list[tuple[str, ...]]:
@@ -279,7 +269,7 @@ def _c_paths(node: Node, kind: str) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     of_type = node.child_by_field_name("type")
     if of_type is not None and of_type.type in _BODIED:
-        found.extend(_paths(of_type, "definition"))
+        found.extend(paths_of(of_type, "definition"))
     for declarator in node.children_by_field_name("declarator"):
         current: Node | None = declarator
         is_function = False

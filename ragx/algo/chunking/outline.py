@@ -133,7 +133,24 @@ def _split_section(
             else:
                 pieces.extend(_split_block(source, block, start, after, extent))
         start = after
-    return pack(source, pieces)
+    return pack(source, _introduced(source, pieces))
+
+
+def _introduced(source: Source, pieces: Sequence[Piece]) -> list[Piece]:
+    """Join a piece that ends in a colon to what it introduces, where both fit."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and not (last.alone or piece.alone)
+            and source.view[last.start : last.end].rstrip().endswith(":")
+            and source.fits(last.start, piece.end)
+        ):
+            joined[-1] = Piece(last.start, piece.end)
+        else:
+            joined.append(piece)
+    return joined
 
 
 def _split_block(

@@ -64,11 +64,10 @@ def split_windows(
     must_pass = start
     while position is not None:
         cut = cutter.window_end(position, must_pass)
-        window = (position, cutter.without_tail(position, cut))
-        if not text[
-            window[0] : window[1]
-        ].isspace():  # white space below a mark cut off by max_chars
-            windows.append(window)
+        last = cutter.without_tail(position, cut)
+        # Blank only where max_chars parted white space from a mark on it.
+        if text[position:last].strip():
+            windows.append((position, last))
         following = cutter.visible_from(cut)
         if following is None:
             break
@@ -134,7 +133,8 @@ class _Cutter:
         if limit >= self.end:
             return self.end
         limit = self.whole_graphemes(position, limit)
-        least = max(position, must_pass)
+        visible = _VISIBLE.search(self.text, position, limit)
+        least = max(must_pass, visible.start() if visible else position)
         target = self.balanced(position, limit)
         if target < limit:
             target = boundary_at_or_before(self.text, target, position)

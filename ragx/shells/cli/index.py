@@ -15,7 +15,7 @@ from ragx.shells.cli.wording import count, duration, size
 
 if TYPE_CHECKING:
     from ragx.api import DryRun
-    from ragx.indexing.build import BuildReport, Progress
+    from ragx.types import BuildReport, Progress
 
 __all__ = ["command"]
 
@@ -41,6 +41,7 @@ __all__ = ["command"]
 @click.option("--quiet", is_flag=True, help="No progress, no summary.")
 @command_options
 def command(
+    *,
     files: tuple[str, ...],
     full: bool,
     no_cache: bool,
@@ -171,10 +172,10 @@ def _show_dry_run(plan: DryRun, *, as_json: bool, verbose: bool) -> int:
         time_left = "as fast as the server answers"
     else:
         time_left = f"about {duration(plan.seconds)}"
+    work = f"{count(plan.embeddings, 'embedding')} to compute ({plan.cached} cached): {time_left}"
     lines = [
         f"to index: {count(plan.files, 'file')} ({kinds}), {size(plan.n_bytes)}",
-        f"  {count(plan.chunks, 'chunk')}, {plan.tokens} tokens,"
-        f" {count(plan.embeddings, 'embedding')} to compute ({plan.cached} cached): {time_left}",
+        f"  {count(plan.chunks, 'chunk')}, {plan.tokens} tokens, {work}",
         f"to delete: {count(plan.to_delete, 'file')}; unchanged: {plan.unchanged}",
     ]
     if plan.skipped:

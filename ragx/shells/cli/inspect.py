@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ragx.shells.cli import envelope
-from ragx.shells.cli.frame import Command, Group, command_options, open_corpus, working_directory
+from ragx.shells.cli.frame import Group, command_options, open_corpus, working_directory
 from ragx.shells.cli.wording import count
 
 __all__ = ["command"]
@@ -98,10 +98,13 @@ def file(file: str, with_text: bool, root: Path | None, as_json: bool) -> int:
     if with_text:
         envelope.emit_text("\n".join(part.text for part in view.chunks))
         return envelope.OK
-    lines = [
-        f"{envelope.one_line(row.path)}: {row.status}, {row.encoding or 'no encoding'},"
-        f" {row.language or 'no language'}, {count(len(view.chunks), 'chunk')}"
-    ]
+    facts = (
+        row.status,
+        row.encoding or "no encoding",
+        row.language or "no language",
+        count(len(view.chunks), "chunk"),
+    )
+    lines = [f"{envelope.one_line(row.path)}: {', '.join(facts)}"]
     if row.note:
         lines.append(f"note: {envelope.one_line(row.note)}")
     for part in view.chunks:

@@ -43,6 +43,7 @@ _WORD = re.compile(r"\w+")
 @click.option("-C", "--context", type=click.IntRange(0, 1000), help="Both; -B and -A win.")
 @command_options
 def command(
+    *,
     text: tuple[str, ...],
     top: int | None,
     mode: str,

@@ -72,7 +72,12 @@ def test_a_person_is_asked_and_may_decline(tmp_path: Path) -> None:
     command = caught.value.hint.removeprefix("move them: ")
     assert shlex.split(command) == ["mv", str(old), str(root / "ragx.toml")]
     questions: list[str] = []
-    migrate_legacy(root, ask=lambda text: not questions.append(text), notice=lambda line: None)
+
+    def agree(question: str) -> bool:
+        questions.append(question)
+        return True
+
+    migrate_legacy(root, ask=agree, notice=lambda line: None)
     assert len(questions) == 1
     assert (root / "ragx.toml").exists()
 

@@ -189,5 +189,5 @@ def test_a_missing_home_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(frame.Path, "home", homeless)
+    monkeypatch.setattr(Path, "home", homeless)
     assert frame.home_directory() is None
