@@ -6,7 +6,7 @@ from typing import Literal
 
 from ragx.config.rules import Auto, Choice, EnvName, Flag, Globs, Int, Real, Text, Url
 from ragx.config.section import Section, key
-from ragx.indexing.scan import DEFAULT_EXCLUDE, DEFAULT_INCLUDE
+from ragx.indexing.patterns import DEFAULT_EXCLUDE, DEFAULT_INCLUDE
 
 __all__ = [
     "Chunking",

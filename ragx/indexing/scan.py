@@ -24,10 +24,9 @@ from ragx.indexing.gitignore import (
     parse_globs,
     parse_ignore_file,
 )
+from ragx.indexing.patterns import DEFAULT_EXCLUDE, DEFAULT_INCLUDE
 
 __all__ = [
-    "DEFAULT_EXCLUDE",
-    "DEFAULT_INCLUDE",
     "ScanOptions",
     "ScanResult",
     "SeenFile",
@@ -37,49 +36,9 @@ __all__ = [
     "scan",
 ]
 
-DEFAULT_INCLUDE: tuple[str, ...] = (
-    *("*.md", "*.mdx", "*.markdown", "*.rst", "*.txt", "*.adoc", "*.org"),
-    *(
-        "*.py",
-        "*.pyi",
-        "*.pyx",
-        "*.js",
-        "*.jsx",
-        "*.mjs",
-        "*.cjs",
-        "*.ts",
-        "*.tsx",
-        "*.mts",
-        "*.cts",
-    ),
-    *("*.vue", "*.svelte", "*.astro", "*.html", "*.css", "*.scss", "*.less"),
-    *("*.go", "*.rs", "*.java", "*.kt", "*.kts", "*.scala", "*.groovy", "*.gradle"),
-    *("*.c", "*.h", "*.cc", "*.cpp", "*.cxx", "*.hh", "*.hpp", "*.hxx", "*.m", "*.mm"),
-    *("*.cs", "*.fs", "*.vb", "*.rb", "*.php", "*.pl", "*.pm", "*.lua", "*.r", "*.R", "*.jl"),
-    *("*.ex", "*.exs", "*.erl", "*.hrl", "*.hs", "*.elm", "*.clj", "*.cljs", "*.ml", "*.mli"),
-    *("*.nim", "*.zig", "*.d", "*.dart", "*.swift", "*.sol", "*.f90", "*.tcl", "*.el", "*.lisp"),
-    *("*.sh", "*.bash", "*.zsh", "*.fish", "*.ps1", "*.bat", "*.sql", "*.graphql", "*.proto"),
-    *("*.json", "*.yaml", "*.yml", "*.toml", "*.ini", "*.tf", "*.hcl", "*.nix", "*.cmake", "*.mk"),
-    *("Dockerfile", "Dockerfile.*", "Makefile", "GNUmakefile", "CMakeLists.txt", "Justfile"),
-)
-
-DEFAULT_EXCLUDE: tuple[str, ...] = (
-    # Lock files.
-    *("*.lock", "*.lockb", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum"),
-    *("packages.lock.json", "deno.lock", "bun.lock", "gradle.lockfile", "Package.resolved"),
-    # Dependency manifests: names and versions, which match queries about anything.
-    *("package.json", "go.mod", "requirements*.txt", "constraints*.txt", "Pipfile", "Gemfile"),
-    *("composer.json", "pom.xml", "bower.json", "environment.yml"),
-    # Licences.
-    *("LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "UNLICENSE*"),
-    # Generated for machines.
-    *("*.min.*", "*.map"),
-    # Build output at the root only: elsewhere real code lives in directories of these names.
-    *("/dist/", "/build/", "/target/", "/coverage/", "/vendor/"),
-)
-
 CONFIG_NAME = "ragx.toml"
 IGNORE_NAME = ".ragxignore"
+_INDEX_NAME = ".ragx"
 _GIT_IGNORE_NAME = ".gitignore"
 _NEVER_ENTERED = frozenset(("node_modules", "__pycache__"))
 _VENV_MARK = "pyvenv.cfg"
@@ -331,6 +290,8 @@ class _Walker:
         directory = self._with_own_rules(directory, names)
         subdirectories = []
         for entry in entries:
+            if entry.name == _INDEX_NAME or (entry.name == CONFIG_NAME and not directory.path):
+                continue  # ours: no part of the corpus, so nothing that was left out of it
             try:
                 found = self._visit(entry, directory)
             except FileNotFoundError:
@@ -425,8 +386,6 @@ class _Walker:
                 return "excluded"
         elif name == ".git":
             return "hidden"
-        elif name == CONFIG_NAME and not directory.path:
-            return "excluded"
         if _is_ignored(directory, name_key, path_key, is_dir):
             return "ignored"
         if self._exclude.verdict(name_key, path_key, is_dir=is_dir):

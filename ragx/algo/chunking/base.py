@@ -71,7 +71,7 @@ class OffsetSizer:
 # four characters a token, base64 (mixed case and digits) to about two and a half, white space is
 # free: tokenizers fold it into words, and indentation into single tokens.
 _UNITS = 100
-_STEP = 64
+_STEP = 32
 _SEGMENT = 1 << 20  # characters encoded at once, so that non-ASCII text needs bounded memory
 
 

@@ -92,8 +92,8 @@ def markdown_blocks(lines: Sequence[str]) -> list[Block]:
 
 def _columns(line: str) -> int:
     """Return the width of a row's indentation, tabs to multiples of 4."""
-    space = line[: len(line) - len(line.lstrip(" \t"))]
-    return len(space.expandtabs(4))
+    width = len(line) - len(line.lstrip(" \t"))
+    return len(line[:width].expandtabs(4)) if "\t" in line[:width] else width
 
 
 class _Reader:
