@@ -69,6 +69,10 @@ class Embedder(Protocol):
     def batch_size(self) -> int:
         """How many texts one `embed_documents` call should hold."""
 
+    @property
+    def in_process(self) -> bool:
+        """Whether calls run native code here: they end soon, and must end before Python does."""
+
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed passages, each behind the document prefix.
 

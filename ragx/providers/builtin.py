@@ -109,6 +109,7 @@ class BuiltinEmbedder:
     max_tokens: int | None = MAX_TOKENS
     default_chunk_tokens = _CHUNK_TOKENS
     batch_size = 1
+    in_process = True
 
     def __init__(self, options: EmbeddingOptions, *, weights: Path | None = None) -> None:
         """Take settings; nothing is read yet.
@@ -280,7 +281,8 @@ class BuiltinEmbedder:
             return self._loaded_session
 
     def _load(self) -> Any:
-        helper = threading.Thread(target=self._load_beside, name="ragx-model-load", daemon=True)
+        loaded = threading.Event()
+        helper = threading.Thread(target=self._load_beside, args=(loaded,), name="ragx-model-load")
         helper.start()
         weights = self._weights_path()
         try:
@@ -292,16 +294,20 @@ class BuiltinEmbedder:
         except _runtime_faults() as exc:
             self._verify_weights()
             raise ProviderError(f"onnxruntime cannot open the built-in model: {exc}") from exc
-        helper.join()
+        # Not `join`, which a Ctrl-C breaks before Python 3.13 (see the pool).
+        loaded.wait()
         self._verify_weights()
         return session
 
-    def _load_beside(self) -> None:
-        # Whoever needs the result asks again and gets the fault where it can be reported.
-        # Hashing goes first, as it needs no GIL while the other thread imports.
-        with contextlib.suppress(ProviderError):
-            self._verify_weights()
-            self._tokenizer()
+    def _load_beside(self, loaded: threading.Event) -> None:
+        # Whoever needs the result asks again and gets the fault where it can be reported. Hashing
+        # goes first, as it needs no GIL while the other thread imports.
+        try:
+            with contextlib.suppress(ProviderError):
+                self._verify_weights()
+                self._tokenizer()
+        finally:
+            loaded.set()
 
     def _weights_path(self) -> Path:
         path = self._weights

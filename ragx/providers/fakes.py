@@ -28,6 +28,7 @@ class HashEmbedder:
 
     model = "hash"
     default_chunk_tokens = 200
+    in_process = True
 
     def __init__(
         self,

@@ -84,6 +84,7 @@ class OpenAIEmbedder:
 
     max_tokens: int | None = None
     default_chunk_tokens = _CHUNK_TOKENS
+    in_process = False
 
     def __init__(self, options: EmbeddingOptions, *, clock: Clock | None = None) -> None:
         """Take settings.

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from ragx.errors import ProviderError
 from ragx.providers.base import Embedder, may_concern_one_text
@@ -33,8 +33,8 @@ K = TypeVar("K")
 # the built-in model, so that a slow step of the consumer leaves no worker idle.
 _AHEAD_TEXTS = 32
 _MIN_AHEAD_BATCHES = 2
-# What closing may wait for: a call of the built-in model ends far sooner, a request to a server
-# is left behind.
+# What closing waits for: a call of the built-in model mostly ends far sooner, a request to a
+# server is left behind.
 _CLOSE_WAIT_S = 0.6
 _LIVENESS_CHECK_S = 1.0
 
@@ -80,10 +80,16 @@ class _Run(Generic[K]):
         self.jobs: queue.SimpleQueue[list[tuple[K, str]] | None] = queue.SimpleQueue()
         self.done: queue.SimpleQueue[list[tuple[K, Result]] | _Died] = queue.SimpleQueue()
         self.stop = threading.Event()
+        self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._n_running = 0
         self._embedder = embedder
-        # Daemons, so that a server that never answers cannot keep the process alive.
+        # A server that never answers must not keep the process alive, so its threads are daemons.
+        # A daemon inside native code when Python ends aborts the process (measured: SIGABRT on
+        # every other Ctrl-C), so the threads of a model in this process are not.
         self.threads = [
-            threading.Thread(target=self._work, name=f"ragx-embed-{i}", daemon=True)
+            threading.Thread(
+                target=self._work, name=f"ragx-embed-{i}", daemon=not embedder.in_process
+            )
             for i in range(max(1, embedder.workers))
         ]
 
@@ -101,6 +107,8 @@ class _Run(Generic[K]):
         except BaseException as exc:
             # Every way to die must reach the consumer, or it would wait for ever.
             self.done.put(_Died(exc))
+        finally:
+            self._ended.put(None)
 
     def receive(self) -> list[tuple[K, Result]]:
         """Wait for a batch of results.
@@ -124,15 +132,30 @@ class _Run(Generic[K]):
                 ) from message.cause
             return message
 
-    def close(self) -> None:
-        """Stop handing out work and wait briefly for the threads."""
+    def start(self) -> None:
+        """Start the threads."""
+        for thread in self.threads:
+            self._n_running += 1
+            thread.start()
+
+    def order_stop(self) -> None:
+        """Hand out no more work; waits for nothing."""
         self.stop.set()
         for _ in self.threads:
             self.jobs.put(None)
-        deadline = time.monotonic() + _CLOSE_WAIT_S
-        for thread in self.threads:
-            if thread.is_alive():
-                thread.join(max(0.0, deadline - time.monotonic()))
+
+    def wait(self, deadline: float) -> None:
+        """Wait until all threads have ended, at most until `time.monotonic()` is `deadline`.
+
+        Not by `Thread.join`: before Python 3.13 a Ctrl-C in it marks a running thread as ended,
+        and the interpreter then no longer waits for it.
+        """
+        while self._n_running:
+            try:
+                self._ended.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                return
+            self._n_running -= 1
 
 
 class EmbedPool:
@@ -144,7 +167,7 @@ class EmbedPool:
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self._runs: set[_Run[object]] = set()
+        self._runs: list[_Run[Any]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -174,10 +197,9 @@ class EmbedPool:
         source = iter(jobs)
         in_flight = 0
         exhausted = False
-        self._runs.add(run)  # type: ignore[arg-type]  # the set only closes runs, whatever K is
+        self._runs.append(run)
         try:
-            for thread in run.threads:
-                thread.start()
+            run.start()
             while True:
                 while not exhausted and in_flight < limit:
                     batch = list(islice(source, size))
@@ -191,11 +213,15 @@ class EmbedPool:
                 in_flight -= 1
                 yield from results
         finally:
-            run.close()
-            self._runs.discard(run)
+            # This may run while the generator is thrown away, where a second Ctrl-C would be
+            # printed instead of raised: so it does not wait. `close` does.
+            run.order_stop()
 
     def close(self) -> None:
-        """Stop every stream; calling it twice does nothing."""
-        for run in tuple(self._runs):
-            run.close()
-            self._runs.discard(run)
+        """Stop every stream and wait briefly for the threads; calling it twice does nothing."""
+        for run in self._runs:
+            run.order_stop()
+        deadline = time.monotonic() + _CLOSE_WAIT_S
+        for run in self._runs:
+            run.wait(deadline)
+        self._runs.clear()

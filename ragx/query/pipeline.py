@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import xxhash
-
 from ragx.algo import fusion
 from ragx.algo.chunking.languages import kind_of, language_of
 from ragx.algo.fold import fold
@@ -266,12 +264,11 @@ def _collapse(
     ranking: Sequence[Hit], chunks: Mapping[int, Chunk]
 ) -> tuple[list[Hit], dict[int, tuple[str, ...]]]:
     """Keep the best hit of each distinct text; the files of the others go into its `also_in`."""
-    first: dict[int, int] = {}
+    first: dict[str, int] = {}
     kept: list[Hit] = []
     others: dict[int, list[str]] = {}
     for hit in ranking:
-        key = xxhash.xxh3_64_intdigest(" ".join(chunks[hit.chunk_id].text.split()).encode())
-        owner = first.setdefault(key, hit.chunk_id)
+        owner = first.setdefault(chunks[hit.chunk_id].text.strip(), hit.chunk_id)
         if owner == hit.chunk_id:
             kept.append(hit)
         elif hit.path != chunks[owner].path:

@@ -31,6 +31,9 @@ _BUSY_TIMEOUT_S = 10.0
 _KEEP_RETIRED_S = 30 * 24 * 3600  # an embedding without a chunk waits this long for a comeback
 _IN_LIMIT = 500  # bound parameters per statement; SQLite's oldest default limit is 999
 
+# The plus keeps the planner from running the match anew for every id.
+_ROWID_IN_LIST = "+rowid IN (SELECT value FROM json_each(?))"
+
 _FILE_COLUMNS = (
     "path, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, note, encoding,"
     " language, title, n_chunks"
@@ -46,10 +49,9 @@ def index_directory(root: Path) -> Path:
     return root / INDEX_DIRECTORY
 
 
-def _batches(items: Iterable[int]) -> Iterator[list[int]]:
-    ordered = sorted(items)
-    for start in range(0, len(ordered), _IN_LIMIT):
-        yield ordered[start : start + _IN_LIMIT]
+def _id_list(chunk_ids: Iterable[int]) -> str:
+    """Ids as one bound parameter, however many there are."""
+    return json.dumps(sorted(chunk_ids))
 
 
 def _marks(n: int) -> str:
@@ -128,18 +130,13 @@ class SqliteReader:
         return FileRow(*row) if row else None
 
     def chunks(self, chunk_ids: Sequence[int]) -> dict[int, Chunk]:
-        found: dict[int, Chunk] = {}
         with translated("reading chunks"):
-            for batch in _batches(chunk_ids):
-                found.update(
-                    (row[0], _chunk(row))
-                    for row in self._db.execute(
-                        f"SELECT {_CHUNK_COLUMNS} FROM chunks c JOIN files f USING (file_id)"
-                        f" WHERE c.chunk_id IN ({_marks(len(batch))})",
-                        batch,
-                    )
-                )
-        return found
+            rows = self._db.execute(
+                f"SELECT {_CHUNK_COLUMNS} FROM chunks c JOIN files f USING (file_id)"
+                " WHERE c.chunk_id IN (SELECT value FROM json_each(?))",
+                (_id_list(chunk_ids),),
+            )
+            return {row[0]: _chunk(row) for row in rows}
 
     def chunks_of(self, path: str) -> list[Chunk]:
         with translated("reading chunks"):
@@ -188,33 +185,24 @@ class SqliteReader:
     ) -> dict[int, float]:
         if not expression or not chunk_ids:
             return {}
-        scores: dict[int, float] = {}
         with translated("searching the full text"):
-            for batch in _batches(chunk_ids):
-                scores.update(
-                    self._db.execute(
-                        f"SELECT rowid, -bm25(postings, {_marks(len(weights))}) FROM postings"
-                        f" WHERE postings MATCH ? AND rowid IN ({_marks(len(batch))})",
-                        (*weights, expression, *batch),
-                    )
+            return dict(
+                self._db.execute(
+                    f"SELECT rowid, -bm25(postings, {_marks(len(weights))}) FROM postings"
+                    f" WHERE postings MATCH ? AND {_ROWID_IN_LIST}",
+                    (*weights, expression, _id_list(chunk_ids)),
                 )
-        return scores
+            )
 
     def matching(self, expression: str, chunk_ids: Collection[int]) -> set[int]:
         if not expression or not chunk_ids:
             return set()
-        found: set[int] = set()
         with translated("searching the full text"):
-            for batch in _batches(chunk_ids):
-                found.update(
-                    chunk_id
-                    for (chunk_id,) in self._db.execute(
-                        "SELECT rowid FROM postings WHERE postings MATCH ?"
-                        f" AND rowid IN ({_marks(len(batch))})",
-                        (expression, *batch),
-                    )
-                )
-        return found
+            rows = self._db.execute(
+                f"SELECT rowid FROM postings WHERE postings MATCH ? AND {_ROWID_IN_LIST}",
+                (expression, _id_list(chunk_ids)),
+            )
+            return {chunk_id for (chunk_id,) in rows}
 
     def vector(self, query: NDArray[np.float32], *, depth: int) -> list[Scored]:
         return self._vector_index().search(query, depth=depth)

@@ -19,7 +19,7 @@ from ragx.algo.chunking.lines import Source
 from ragx.algo.chunking.packing import Piece, Unit, merge_small, pack, split_rows
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Language, Node
 
 __all__ = ["code_units"]
 
@@ -28,6 +28,11 @@ _MAX_PARSED_CHARS = 1_000_000
 _MAX_MEAN_ROW = 500
 # The Bash scanner's time grows with the square of a row's length (20,000 characters: 3 s).
 _MAX_BASH_ROW = 1000
+# The parser reports progress once in about 200 bytes of source, in 48 of the densest found. Where
+# recovery from errors explodes (time quadratic in length), reports come many times as often.
+_MIN_BYTES_PER_REPORT = 48
+_FREE_REPORTS = 500
+_READ_BYTES = 1 << 16
 _MAX_ERROR_SHARE = 1 / 3
 _MAX_LEVELS = 60
 _OPAQUE = re.compile(r"string|comment|heredoc|regex|raw_text|template_literal")
@@ -38,12 +43,12 @@ _MODIFIER = (
     r"|pub(?:\([^()\n]*\))?|comptime|mutating|indirect|external|late|factory|opaque|rec)[ \t]+)*"
 )
 _DEFINITION = re.compile(
-    r"^[ \t]*\(?" + _MODIFIER + r"(?:def|defp|defn|defmodule|defmacro|defun|class|function|fn|func"
+    r"^[ \t]*+\(?" + _MODIFIER + r"(?:def|defp|defn|defmodule|defmacro|defun|class|function|fn|func"
     r"|fun|struct|enum|trait|interface|protocol|extension|mixin|module|object|record|type"
     r"|typealias|newtype|data|proc|sub|subroutine|package|namespace|actor|union|contract|message"
     r"|service|rpc|input|scalar|macro|program|procedure|entity)[ \t]+([^\W\d][\w.:?!]*)"
     r"|^" + _MODIFIER + r"(?:val|let|var|const|define|constant)[ \t]+([^\W\d]\w*)"
-    r"|^[ \t]*create[ \t]+(?:or[ \t]+replace[ \t]+)?(?:\w+[ \t]+)?(?:table|view|function|procedure"
+    r"|^[ \t]*+create[ \t]+(?:or[ \t]+replace[ \t]+)?(?:\w+[ \t]+)?(?:table|view|function|procedure"
     r"|index|trigger|type|schema)[ \t]+(?:if[ \t]+not[ \t]+exists[ \t]+)?[\"`\[]?([\w.]+)"
     r"|^([^\W\d][\w']*)[ \t]*(?:::|<-[ \t]*function\b|=[ \t]*function\b)"
     r"|^(?:resource|module|variable|output)[ \t]+(?:\"[\w-]+\"[ \t]+)?\"([\w-]+)\"",
@@ -102,9 +107,9 @@ def _parsed(source: Source, language: str) -> Node | None:
     grammar = load_grammar(language)
     if grammar is None:
         return None
-    from tree_sitter import Parser
-
-    root = Parser(grammar).parse(source.view.encode("utf-8", "replace")).root_node
+    root = _syntax_root(grammar, source.view.encode("utf-8", "replace"))
+    if root is None:
+        return None
     if root.has_error:
         broken = sum(
             child.end_point.row - child.start_point.row + 1
@@ -114,6 +119,27 @@ def _parsed(source: Source, language: str) -> Node | None:
         if root.is_error or broken > source.n_rows * _MAX_ERROR_SHARE:
             return None
     return root
+
+
+def _syntax_root(grammar: Language, raw: bytes) -> Node | None:
+    """Parse, and give up where error recovery takes far more steps than source code ever needs."""
+    from tree_sitter import Parser
+
+    allowed = _FREE_REPORTS + len(raw) // _MIN_BYTES_PER_REPORT
+    n_reports = 0
+
+    def give_up(_at: int, _has_error: bool) -> bool:
+        nonlocal n_reports
+        n_reports += 1
+        return n_reports > allowed
+
+    def read(at: int, _point: object) -> bytes:
+        return raw[at : at + _READ_BYTES]
+
+    try:
+        return Parser(grammar).parse(read, progress_callback=give_up).root_node
+    except ValueError:  # how the binding says that the callback stopped it
+        return None
 
 
 def _symbols(root: Node, language: str) -> Iterable[Symbol]:

@@ -44,6 +44,10 @@ def _is_control(character: str) -> bool:
     )
 
 
+def _may_be_pictograph(character: str) -> bool:
+    return character == "\u2139" or unicodedata.category(character)[0] not in "LNZ"
+
+
 def _is_flag_letter(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
@@ -69,7 +73,9 @@ def is_boundary(text: str, at: int, floor: int = 0) -> bool:
         return not (before == "\r" and after == "\n")
     if _is_control(before) or _is_control(after):
         return True
-    if _is_mark(after) or before == _ZWJ or before in _PREPENDED:
+    if _is_mark(after) or before in _PREPENDED:
+        return False
+    if before == _ZWJ and _may_be_pictograph(after):
         return False
     if _is_flag_letter(before) and _is_flag_letter(after):
         first = at - 1

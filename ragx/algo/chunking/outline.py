@@ -166,6 +166,7 @@ def _split_block(
     return split_rows(source, start, after)
 
 
+_MARKUP = re.compile(r"[\\`*_~\[\]<>{}]")
 _CODE_SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _IMAGE_OR_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])")
 _ATTRIBUTES = re.compile(r" ?\{[#.:][^{}]*\}$")
@@ -177,20 +178,26 @@ _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 def plain_heading(text: str) -> str:
     """Return a heading's text without inline markup, white space folded, at most 200 characters."""
     # Several patterns below may look at each character more than once: bound what they see.
-    text = _ATTRIBUTES.sub("", " ".join(text[: _MAX_HEADING_CHARS * 5].split()))
-    text = _IMAGE_OR_LINK.sub(r"\1", _IMAGE_OR_LINK.sub(r"\1", text))
-    parts = []
-    at = 0
-    for code in _CODE_SPAN.finditer(text):
-        parts += [_without_markup(text[at : code.start()]), code[2].strip()]
-        at = code.end()
-    text = " ".join("".join([*parts, _without_markup(text[at:])]).split())
+    text = " ".join(text[: _MAX_HEADING_CHARS * 5].split())
+    if _MARKUP.search(text):
+        text = _without_inline_markup(text)
     if len(text) > _MAX_HEADING_CHARS:
         text = text[: boundary_at_or_before(text, _MAX_HEADING_CHARS, 0)].rstrip()
     return text
 
 
-def _without_markup(text: str) -> str:
+def _without_inline_markup(text: str) -> str:
+    text = _ATTRIBUTES.sub("", text)
+    text = _IMAGE_OR_LINK.sub(r"\1", _IMAGE_OR_LINK.sub(r"\1", text))
+    parts = []
+    at = 0
+    for code in _CODE_SPAN.finditer(text):
+        parts += [_without_emphasis(text[at : code.start()]), code[2].strip()]
+        at = code.end()
+    return " ".join("".join([*parts, _without_emphasis(text[at:])]).split())
+
+
+def _without_emphasis(text: str) -> str:
     text = _TAG.sub("", text)
     text = _EMPHASIS.sub(r"\2", _EMPHASIS.sub(r"\2", text))
     return _ESCAPE.sub(r"\1", text)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -12,7 +15,13 @@ from ragx.providers.pool import EmbedPool, embed_each
 
 
 def own_threads():
-    return [t for t in threading.enumerate() if t.name.startswith("ragx-embed")]
+    """Embedding threads that live on; one that is just ending is given a moment."""
+    for _ in range(100):
+        found = [t for t in threading.enumerate() if t.name.startswith("ragx-embed")]
+        if not found:
+            break
+        time.sleep(0.005)
+    return found
 
 
 def refuse(*words, error=InputTooLong):
@@ -158,6 +167,8 @@ def test_leaving_does_not_wait_for_a_server_that_never_answers():
     release = threading.Event()
 
     class Stuck(HashEmbedder):
+        in_process = False
+
         def embed_documents(self, texts):
             if texts[0] != "first":
                 release.wait(10)
@@ -183,3 +194,37 @@ def test_two_streams_do_not_mix():
     assert {key[0] for key, _ in two} == {"b"}
     assert {key[0] for key, _ in [first, *rest]} == {"a"}
     assert len(two) == len(rest) + 1 == 50
+
+
+@pytest.mark.parametrize("n_signals", [1, 2])
+def test_ctrl_c_during_native_work_ends_quietly(n_signals):
+    program = (
+        "import signal, sys\n"
+        "from ragx.providers.base import EmbeddingOptions\n"
+        "from ragx.providers.builtin import BuiltinEmbedder\n"
+        "from ragx.providers.pool import EmbedPool\n"
+        "inside = True\n"
+        "def interrupt(number, frame):\n"
+        "    if inside:  # what comes later is the shell's business\n"
+        "        raise KeyboardInterrupt\n"
+        "signal.signal(signal.SIGINT, interrupt)\n"
+        "try:\n"
+        "    with EmbedPool(BuiltinEmbedder(EmbeddingOptions())) as pool:\n"
+        "        for key, _ in pool.run((i, 'word ' * 200) for i in range(100000)):\n"
+        "            if key == 0:\n"
+        "                print('started', flush=True)\n"
+        "except KeyboardInterrupt:\n"
+        "    inside = False\n"
+        "    sys.exit(130)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "started\n"
+        for _ in range(n_signals):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.01)
+        _, errors = process.communicate(timeout=10)
+    # A signal that comes after Python has put its handlers away ends the process by itself.
+    assert process.returncode in (130, -signal.SIGINT)
+    assert errors == ""
