@@ -357,8 +357,12 @@ def _sha256(path: Path) -> str:
 
 
 def _load_tokenizer(path: Path) -> Tokenizer:
-    from tokenizers import Tokenizer
-
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as exc:
+        raise ProviderRefused(
+            f"tokenizers cannot be imported: {exc}", code="model_missing", hint=_INSTALL_HINT
+        ) from exc
     try:
         data = path.read_bytes()
     except OSError as exc:

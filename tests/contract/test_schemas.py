@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 import re
@@ -343,3 +344,25 @@ def nodes(schema: object) -> Iterator[dict[str, Any]]:
             elif key == "anyOf":
                 for inner in value:
                     yield from nodes(inner)
+
+
+def test_every_reason_for_leaving_a_path_out_has_its_key() -> None:
+    """Rare reasons too, which no run above meets."""
+    given = set()
+    for name in ("scan", "build"):
+        source = (REPOSITORY / "ragx" / "indexing" / f"{name}.py").read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)):
+            values: list[ast.AST] = []
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("_skip"):
+                values = list(node.args[1:2])
+            elif isinstance(node, ast.FunctionDef) and node.name == "_left_out":
+                values = [item for item in ast.walk(node) if isinstance(item, ast.Return)]
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "reason":
+                values = [node.value] if isinstance(node.value, ast.Constant) else []
+            for value in values:
+                for part in ast.walk(value):
+                    if isinstance(part, ast.Constant) and re.fullmatch(r"[a-z_]+", str(part.value)):
+                        given.add(part.value)
+    assert {"binary", "secret", "vanished", "hidden"} <= given
+    for schema in ("ragx.index.v1", "ragx.status.v1", "ragx.dry_run.v1"):
+        assert set(contracts.load(schema)["properties"]["skipped"]["properties"]) >= given

@@ -95,9 +95,9 @@ def test_any_text_finds_itself_or_holds_no_term(text: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=60))
-def test_analysis_does_not_depend_on_case_or_on_what_stands_around(text: str) -> None:
+def test_analysis_does_not_depend_on_what_stands_around(text: str) -> None:
     alone = analyse(text)
-    assert analyse(f"first {text} last") == f"first {alone} last".replace("  ", " ") or not alone
+    assert analyse(f"first {text} last").split() == ["first", *alone.split(), "last"]
     assert "\n" not in alone
     assert '"' not in alone
     assert "\0" not in alone

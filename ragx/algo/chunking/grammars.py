@@ -159,7 +159,7 @@ _NAME_NODES = frozenset(
     "identifier type_identifier field_identifier constant name word variable_name "
     "property_identifier private_property_identifier".split()
 )
-_SEPARATOR = re.compile(r"::|\.|\\\\")
+_SEPARATOR = re.compile(r"::|[.\\]")
 _GENERICS = re.compile(r"[<\[(].*", re.DOTALL)
 _MAX_NAME = 120
 
@@ -200,6 +200,8 @@ def paths_of(node: Node, role: Role) -> list[tuple[str, ...]]:
         return []
     if kind.endswith("field_definition") and not _is_function(node.child_by_field_name("value")):
         return []
+    if kind == "preproc_def" and node.child_by_field_name("value") is None:
+        return []  # an include guard
     name = node.child_by_field_name(_NAME_FIELD.get(kind, "name"))
     if name is None:
         name = _declared(node)

@@ -294,6 +294,13 @@ def test_missing_package_is_refused(monkeypatch):
         BuiltinEmbedder(EmbeddingOptions()).embed_query("a cat")
 
 
+@pytest.mark.parametrize("library", ["onnxruntime", "tokenizers"])
+def test_missing_library_is_refused(monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ProviderRefused, match=library):
+        BuiltinEmbedder(EmbeddingOptions()).embed_query("a cat")
+
+
 def test_weights_behind_a_link_work(weights, tmp_path, dyn):
     link = tmp_path / "model.onnx"
     link.symlink_to(weights)
