@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragx.algo.chunking.base import ChunkOptions
+    from ragx.indexing.build import BuildOptions
+    from ragx.indexing.dry_run import DryRun
     from ragx.indexing.scan import ScanOptions
     from ragx.providers.base import Embedder, EmbeddingOptions
 
@@ -47,7 +49,6 @@ __all__ = [
     "ChunkResult",
     "ContextLines",
     "Corpus",
-    "DryRun",
     "FileResult",
     "FileView",
     "IndexRequest",
@@ -77,24 +78,6 @@ class IndexRequest:
     max_chunk_chars: int | None = None
     follow_symlinks: bool = False
     cwd: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """What a run would do. `seconds` is None where the speed of a server is not known."""
-
-    files: int
-    by_kind: Mapping[str, int]
-    n_bytes: int
-    chunks: int
-    tokens: int
-    embeddings: int
-    cached: int
-    seconds: float | None
-    to_delete: int
-    unchanged: int
-    skipped: Mapping[str, int]
-    decisions: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,37 +141,27 @@ class Corpus:
         Raises:
             RagxError: see `indexing.build.build`; nothing was committed then.
         """
-        from ragx.indexing.build import BuildOptions, build, expected_manifest
+        from ragx.indexing.build import build, expected_manifest
         from ragx.indexing.scan import check_root
         from ragx.store.sqlite import SqliteWriter
 
         check_root(self.root, confirmed=request.confirmed or self.loaded.config_path is not None)
-        only, force = self._named(request)
         with closing(SqliteWriter(self.root, rebuild=request.full)) as writer:
             embedder = self._embedder(writer.manifest())
             try:
-                chunking = self._chunking(request, embedder)
-                options = BuildOptions(
-                    scan=self._scan_options(request),
-                    chunking=chunking,
-                    only=only,
-                    force=force,
-                    full=request.full,
-                    no_cache=request.no_cache,
-                )
+                options = self._build_options(request, embedder)
                 manifest = expected_manifest(
                     fingerprint=embedder.fingerprint if embedder else "none",
                     provider=self.config.embeddings.provider,
                     model=embedder.model if embedder else "",
                     mode=str(getattr(embedder, "mode", "")),
-                    chunking=chunking,
+                    chunking=options.chunking,
                 )
                 report = build(self.root, writer, embedder, options, manifest, progress=progress)
             finally:
                 if embedder is not None:
                     embedder.close()
-            if embedder is not None:
-                writer.write_derived()
+            writer.write_derived()
         return report
 
     def dry_run(self, request: IndexRequest) -> DryRun:
@@ -197,64 +170,20 @@ class Corpus:
         Raises:
             RagxError: the tree cannot be scanned, or the index not read.
         """
-        from ragx.algo.chunking.languages import kind_of, language_of
-        from ragx.errors import ExtractionError
-        from ragx.indexing.build import BuildOptions, make_plan
-        from ragx.indexing.prepare import Preparer
-        from ragx.indexing.scan import check_root, scan
+        from ragx.indexing.dry_run import dry_run
+        from ragx.indexing.scan import check_root
 
         check_root(self.root, confirmed=request.confirmed or self.loaded.config_path is not None)
-        only, force = self._named(request)
         reader = self._reader_if_any()
-        rows = reader.files() if reader else {}
-        manifest = reader.manifest() if reader else {}
-        embedder = self._embedder(manifest)
-        chunking = self._chunking(request, embedder)
-        options = BuildOptions(
-            scan=self._scan_options(request),
-            chunking=chunking,
-            only=only,
-            force=force,
-            full=request.full,
-        )
-        seen = scan(self.root, options.scan)
-        todo = make_plan(rows, seen, options)
-        preparer = Preparer(chunking, embedder)
-        kinds: Counter[str] = Counter()
-        skipped = Counter(item.reason for item in seen.skipped)
-        n_bytes = chunks = tokens = embeddings = 0
-        wanted: set[bytes] = set()
-        for path in todo.paths("add", "check", "force"):
-            try:
-                raw = (self.root / path).read_bytes()
-                prepared = preparer.prepare(path, raw)
-            except (OSError, ExtractionError) as fault:
-                skipped[getattr(fault, "code", "unreadable")] += 1
-                continue
-            kinds[kind_of(language_of(path))] += 1
-            n_bytes += len(raw)
-            chunks += len(prepared.chunks)
-            tokens += prepared.n_tokens
-            wanted |= {passage.key for windows in prepared.passages for passage in windows}
-        cached = len(reader.known_embeddings(wanted)) if reader and not request.no_cache else 0
-        embeddings = len(wanted) - cached
-        share = embeddings / len(wanted) if wanted else 0.0
-        if reader:
-            reader.close()
-        return DryRun(
-            files=sum(kinds.values()),
-            by_kind=dict(sorted(kinds.items())),
-            n_bytes=n_bytes,
-            chunks=chunks,
-            tokens=tokens,
-            embeddings=embeddings,
-            cached=cached,
-            seconds=_estimate_seconds(embedder, tokens * share),
-            to_delete=len(todo.paths("delete")),
-            unchanged=len(todo.paths("keep")),
-            skipped=dict(sorted(skipped.items())),
-            decisions=tuple((d.path, d.action, d.reason) for d in todo.decisions),
-        )
+        embedder = None
+        try:
+            embedder = self._embedder(reader.manifest() if reader else {})
+            return dry_run(self.root, reader, embedder, self._build_options(request, embedder))
+        finally:
+            if embedder is not None:
+                embedder.close()
+            if reader is not None:
+                reader.close()
 
     def search(self, request: QueryRequest) -> Answer:
         """Answer a question from the last committed index.
@@ -363,14 +292,24 @@ class Corpus:
             return name
         return resolve_named(self.root, [name], cwd)[0].rstrip("/")
 
-    def _named(self, request: IndexRequest) -> tuple[Collection[str] | None, Collection[str]]:
+    def _build_options(self, request: IndexRequest, embedder: Embedder | None) -> BuildOptions:
+        from ragx.indexing.build import BuildOptions
         from ragx.indexing.scan import resolve_named
 
+        if request.full and request.only:
+            raise UsageError(
+                "--full rebuilds the whole index and takes no file names",
+                hint="index some files anew with --force FILE",
+            )
         cwd = request.cwd or self.root
-        only = resolve_named(self.root, request.only, cwd) if request.only else None
-        force = resolve_named(self.root, request.force, cwd)
-        # Forcing some files names them; it does not stop at the others having changed too.
-        return only, force
+        return BuildOptions(
+            scan=self._scan_options(request),
+            chunking=self._chunking(request, embedder),
+            only=resolve_named(self.root, request.only, cwd) if request.only else None,
+            force=resolve_named(self.root, request.force, cwd),
+            full=request.full,
+            no_cache=request.no_cache,
+        )
 
     def _reader_if_any(self) -> SqliteReader | None:
         try:
@@ -560,22 +499,6 @@ def _first_difference(
         if stored != now:
             return key, stored, now
     return "the embedding", old, new
-
-
-def _estimate_seconds(embedder: Embedder | None, tokens: float) -> float | None:
-    """Time that embedding takes, from a sample of this machine's speed; None for a server."""
-    if embedder is None:
-        return 0.0
-    if not hasattr(embedder, "mode"):
-        return None
-    import time
-
-    sample = "The quick brown fox jumps over the lazy dog, again and again and again. " * 10
-    embedder.embed_documents([sample])
-    started = time.perf_counter()
-    embedder.embed_documents([sample])
-    speed = embedder.count_tokens(sample) / (time.perf_counter() - started)
-    return tokens / (speed * embedder.workers)
 
 
 def _nearest(path: str, rows: Mapping[str, FileRow]) -> str:

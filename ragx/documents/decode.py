@@ -19,7 +19,7 @@ from itertools import accumulate
 
 from ragx.errors import ExtractionError
 
-__all__ = ["ByteMap", "Decoded", "LineMap", "decode", "looks_binary"]
+__all__ = ["SNIFF_BYTES", "ByteMap", "Decoded", "LineMap", "decode", "looks_binary"]
 
 SNIFF_BYTES = 8192
 _SAMPLE_BYTES = 65536

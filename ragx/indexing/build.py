@@ -226,6 +226,7 @@ class _Run:
         self._unsaved: list[tuple[bytes, NDArray[np.float32]]] = []
         self._saved_at = time.monotonic()
         self._racy: dict[str, FileRow] = {}
+        self._dimension = 0 if options.full else writer.dimension()
         self._staged = 0
         self._bytes_done = 0
         self._files_done = 0
@@ -234,9 +235,10 @@ class _Run:
         self._forced = frozenset(todo.paths("force"))
         self._bytes_total = sum(file.size for file in self._to_read)
         self.report = BuildReport(files_total=len(seen.files))
-        skipped = Counter(item.reason for item in seen.skipped)
-        self.report.skipped = dict(skipped)
-        self.report.skipped_paths = [(item.path, item.reason) for item in seen.skipped]
+        # What cannot be read is a failure, not a choice.
+        left_out = [item for item in seen.skipped if item.reason != "unreadable"]
+        self.report.skipped = dict(Counter(item.reason for item in left_out))
+        self.report.skipped_paths = [(item.path, item.reason) for item in left_out]
         self.report.failed = [
             Failure(item.path, "unreadable", "it cannot be read: check its permissions")
             for item in seen.skipped
@@ -265,6 +267,7 @@ class _Run:
         if isinstance(result, ProviderError):
             self._failed_keys[key] = result
         else:
+            self._check_width(len(result))
             self.report.embedded += 1
             self._fresh.add(key)
             self._unsaved.append((key, result))
@@ -281,6 +284,17 @@ class _Run:
                 self._settle(waiting)
         if self.report.embedded % 16 == 0:
             self._tell(None)
+
+    def _check_width(self, width: int) -> None:
+        """Refuse a second vector space in one index."""
+        if not self._dimension:
+            self._dimension = width
+        elif width != self._dimension:
+            raise ManifestMismatch(
+                f"the model gives vectors of {width} numbers, the index holds {self._dimension}",
+                hint="ragx index --full rebuilds it, or set the old model again",
+                details={"key": "dimension", "old": self._dimension, "new": width},
+            )
 
     def finish(self, manifest: Mapping[str, str], *, first: bool) -> BuildReport:
         """Save, settle what is racy, commit."""
@@ -425,10 +439,10 @@ class _Run:
             old = self._rows.get(row.path)
             self.report.failed.append(Failure(row.path, error.code, error.message))
             if old is not None and old.n_chunks:
-                self._stage_stat(replace(old, status="failed", note=error.message))
+                self._stage_stat(replace(old, status="failed", code=error.code, note=error.message))
                 return
             # Nothing older to show: its words can be searched even where vectors are missing.
-            row = replace(row, status="failed", note=error.message)
+            row = replace(row, status="failed", code=error.code, note=error.message)
         staged = [
             StagedChunk(chunk, tuple(p.key for p in windows if p.key not in self._failed_keys))
             for chunk, windows in zip(prepared.chunks, prepared.passages, strict=True)
@@ -447,7 +461,7 @@ class _Run:
         self.report.failed.append(Failure(file.path, code, message))
         old = self._rows.get(file.path)
         if old is not None and old.n_chunks:
-            self._stage_stat(replace(old, status="failed", note=message))
+            self._stage_stat(replace(old, status="failed", code=code, note=message))
             return
         row = FileRow(
             path=file.path,
@@ -458,6 +472,7 @@ class _Run:
             inode=file.inode,
             scanned_ns=0,
             status="failed",
+            code=code,
             note=message,
         )
         self._writer.stage_file(row, ())

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ragx.indexing.scan import SeenFile
 
-__all__ = ["Action", "Decision", "Plan", "StoredFile", "plan"]
+__all__ = ["RACY_NS", "Action", "Decision", "Plan", "StoredFile", "plan"]
 
 Action = Literal["add", "check", "delete", "keep", "force"]
 

@@ -29,6 +29,7 @@ __all__ = [
     "Mode",
     "QueryOptions",
     "QueryRequest",
+    "check_text",
     "run_query",
 ]
 

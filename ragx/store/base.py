@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "CommitResult",
     "Counts",
     "FileRow",
     "Reader",
@@ -31,7 +32,11 @@ Scored = tuple[int, float]
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """One file as stored. `status` is "ok", "failed" or "skipped:<reason>"; `note` says why."""
+    """One file as stored.
+
+    `status` is "ok", "failed" or "skipped:<reason>". `code` is a failure's stable name; `note`
+    says for people what was assumed or went wrong.
+    """
 
     path: str
     content_hash: str
@@ -41,6 +46,7 @@ class FileRow:
     inode: int
     scanned_ns: int
     status: str = "ok"
+    code: str = ""
     note: str = ""
     encoding: str = ""
     language: str = ""
@@ -131,6 +137,9 @@ class Writer(Protocol):
 
     def files(self) -> dict[str, FileRow]:
         """Every stored file by path."""
+
+    def dimension(self) -> int:
+        """Width of the vectors of the last commit; 0 when there are none."""
 
     def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
         """Those of the keys whose vectors are already stored."""

@@ -33,6 +33,7 @@ CREATE TABLE files (
     inode INTEGER NOT NULL,
     scanned_ns INTEGER NOT NULL,
     status TEXT NOT NULL,
+    code TEXT NOT NULL,
     note TEXT NOT NULL,
     encoding TEXT NOT NULL,
     language TEXT NOT NULL,

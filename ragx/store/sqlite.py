@@ -29,14 +29,15 @@ INDEX_DIRECTORY = ".ragx"
 DATABASE_NAME = "index.db"
 _BUSY_TIMEOUT_S = 10.0
 _KEEP_RETIRED_S = 30 * 24 * 3600  # an embedding without a chunk waits this long for a comeback
+_VECTOR_BATCH = 4096
 _IN_LIMIT = 500  # bound parameters per statement; SQLite's oldest default limit is 999
 
 # The plus keeps the planner from running the match anew for every id.
 _ROWID_IN_LIST = "+rowid IN (SELECT value FROM json_each(?))"
 
 _FILE_COLUMNS = (
-    "path, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, note, encoding,"
-    " language, title, n_chunks"
+    "path, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, code, note,"
+    " encoding, language, title, n_chunks"
 )
 _CHUNK_COLUMNS = (
     "c.chunk_id, f.path, c.ordinal, c.byte_start, c.byte_end, c.line_start, c.line_end, c.text,"
@@ -301,31 +302,39 @@ def _read_counts(db: sqlite3.Connection) -> Counts:
     )
 
 
-def _load_vectors(
-    db: sqlite3.Connection,
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """(n,) owners and (n, d) float32 rows in (chunk id, window) order."""
+def _load_vectors(db: sqlite3.Connection) -> vectors.VectorRows:
+    """Rows of the vector index in (chunk id, window) order."""
     import numpy as np
 
     with translated("reading the vectors"):
-        rows = db.execute(
-            "SELECT w.chunk_id, e.vector FROM windows w JOIN embeddings e USING (key)"
-            " ORDER BY w.chunk_id, w.window"
-        ).fetchall()
-    if not rows:
-        return np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
-    widths = {len(blob) for _, blob in rows}
-    if len(widths) != 1:
-        raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
-    owners = np.array([owner for owner, _ in rows], np.int64)
-    flat = np.frombuffer(b"".join(blob for _, blob in rows), np.dtype("<f2"))
-    return owners, flat.reshape(len(rows), -1).astype(np.float32)
+        joined = " FROM windows w JOIN embeddings e USING (key)"
+        n, low, high = db.execute(
+            f"SELECT count(*), min(length(e.vector)), max(length(e.vector)){joined}"
+        ).fetchone()
+        if low != high:
+            raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
+        owners, labels = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        matrix = np.zeros((n, (low or 0) // 2), np.float32)
+        cursor = db.execute(
+            f"SELECT w.chunk_id, w.key, e.vector{joined} ORDER BY w.chunk_id, w.window"
+        )
+        at = 0
+        while rows := cursor.fetchmany(_VECTOR_BATCH):
+            end = at + len(rows)
+            owners[at:end] = [owner for owner, _, _ in rows]
+            # Equal keys are equal vectors, so the key names the vector.
+            heads = b"".join(key[-8:] for _, key, _ in rows)
+            labels[at:end] = np.frombuffer(heads, "<u8") >> 1
+            blobs = b"".join(vector for _, _, vector in rows)
+            matrix[at:end] = np.frombuffer(blobs, "<f2").reshape(len(rows), -1)
+            at = end
+    return vectors.VectorRows(owners, labels, matrix)
 
 
 _STAGING = """
 CREATE TEMP TABLE staged_files (
-    path TEXT PRIMARY KEY, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, note,
-    encoding, language, title, n_chunks, replaces_chunks INTEGER NOT NULL
+    path TEXT PRIMARY KEY, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, code,
+    note, encoding, language, title, n_chunks, replaces_chunks INTEGER NOT NULL
 );
 CREATE TEMP TABLE staged_deletes (path TEXT PRIMARY KEY);
 CREATE TEMP TABLE staged_chunks (
@@ -423,11 +432,11 @@ class SqliteWriter:
 
     def _stage_row(self, row: FileRow, *, replaces_chunks: int) -> None:
         self._db.execute(
-            f"INSERT OR REPLACE INTO temp.staged_files VALUES ({_marks(14)})",
+            f"INSERT OR REPLACE INTO temp.staged_files VALUES ({_marks(15)})",
             (
                 row.path, row.content_hash, row.size, row.mtime_ns, row.ctime_ns, row.inode,
-                row.scanned_ns, row.status, row.note, row.encoding, row.language, row.title,
-                row.n_chunks, replaces_chunks,
+                row.scanned_ns, row.status, row.code, row.note, row.encoding, row.language,
+                row.title, row.n_chunks, replaces_chunks,
             ),
         )  # fmt: skip
 
@@ -477,7 +486,19 @@ class SqliteWriter:
         """Make what readers map instead of reading rows: the vectors of this generation."""
         with translated("reading the manifest"):
             stamp = _vector_stamp(self._db)
-        vectors.write_vectors(self._directory, stamp, lambda: _load_vectors(self._db))
+            (any_vector,) = self._db.execute("SELECT EXISTS (SELECT 1 FROM windows)").fetchone()
+        if any_vector:
+            vectors.write_vectors(self._directory, stamp, lambda: _load_vectors(self._db))
+        else:
+            vectors.drop_vectors(self._directory)
+
+    def dimension(self) -> int:
+        """Width of the vectors of the last commit; 0 when there are none."""
+        with translated("reading the vectors"):
+            row = self._db.execute(
+                "SELECT length(e.vector) FROM windows w JOIN embeddings e USING (key) LIMIT 1"
+            ).fetchone()
+        return row[0] // 2 if row else 0
 
     def close(self) -> None:
         try:

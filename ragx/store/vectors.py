@@ -3,11 +3,12 @@
 SQLite holds the vectors; `vectors.bin` is derived from it, one row per embedding window ordered by
 (chunk id, window), so that a cold process maps it instead of reading rows one by one. Up to
 `EXACT_LIMIT` rows are searched exactly, which is as fast there and never misses; beyond that
-`vectors.hnsw` answers and exact products rescore what it finds. Both files carry the stamp of
-the vectors they were made from and a checksum; missing, stale or damaged ones are made again from
-SQLite.
+`vectors.hnsw` (Malkov and Yashunin, 2016, by hnswlib) proposes rows and exact products score them.
+Both files carry the stamp of the vectors they were made from and a checksum; missing, stale or
+damaged ones are made again from SQLite.
 
-A chunk's score is the maximum over its windows.
+A chunk's score is the maximum over its windows. Equal vectors have one label, so the graph holds
+them once however many chunks share them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import struct
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,37 +31,65 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ANN_NAME", "EXACT_LIMIT", "MATRIX_NAME", "VectorIndex", "open_vectors", "write_vectors"]
+__all__ = [
+    "ANN_NAME",
+    "EXACT_LIMIT",
+    "MATRIX_NAME",
+    "VectorIndex",
+    "VectorRows",
+    "drop_vectors",
+    "open_vectors",
+    "write_vectors",
+]
 
 MATRIX_NAME = "vectors.bin"
 ANN_NAME = "vectors.hnsw"
-# One query against this many 384-dimensional rows takes about as long as loading the HNSW file of
-# the same rows (research/vector-search.md).
-EXACT_LIMIT = 50_000
+# Up to here a cold process is done with exact products before it has read the graph file
+# (research/vector-search.md).
+EXACT_LIMIT = 200_000
 
-_MAGIC = b"RAGXVEC1"
-_HEADER = struct.Struct("<8s16sQQ16s")  # magic, stamp, rows, dimension, xxh3-128 of the body
+_MAGIC = b"RAGXVEC2"
+# Magic, stamp, rows, dimension, xxh3-128 of the body, zeros up to 64 bytes.
+_HEADER = struct.Struct("<8s16sQQ16s8s")
 _M, _EF_CONSTRUCTION, _EF_SEARCH = 16, 200, 200
+# The graph keeps deleted points as way stations; past this share it is built anew.
+_MAX_DELETED_SHARE = 0.3
+# BLAS adds up in an order that depends on the shape, so its sums only preselect.
+_BLAS_SLACK = 1e-5
 
 
-class VectorIndex:
-    """Search over (n, d) float32 unit rows.
+@dataclass(frozen=True, slots=True)
+class VectorRows:
+    """Rows of the vector index in (chunk id, window) order.
 
     Args:
         owners: (n,) int64 chunk id of each row, ascending.
+        labels: (n,) int64 name of each row's vector: equal vectors, equal labels.
         matrix: (n, d) float32 unit rows; may be memory-mapped.
-        load_ann: gives the HNSW index over the row numbers, or None while exact search serves.
     """
 
-    def __init__(
-        self,
-        owners: NDArray[np.int64],
-        matrix: NDArray[np.float32],
-        load_ann: Callable[[], Any] | None = None,
-    ) -> None:
-        self._owners = owners
-        self._matrix = matrix
+    owners: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    matrix: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+
+class VectorIndex:
+    """Search over rows.
+
+    Args:
+        rows: what is searched.
+        load_ann: gives an HNSW index over the labels, or None while exact search serves.
+    """
+
+    def __init__(self, rows: VectorRows, load_ann: Callable[[], Any] | None = None) -> None:
+        self._owners = rows.owners
+        self._labels = rows.labels
+        self._matrix = rows.matrix
         self._load_ann = load_ann
+        self._by_label: NDArray[np.int64] | None = None
 
     @property
     def dimension(self) -> int:
@@ -75,17 +105,10 @@ class VectorIndex:
 
         if not len(self) or depth < 1:
             return []
-        if self._load_ann is None:
-            owners, scores = self._owners, self._matrix @ query
-        else:
-            rows = self._approximate(query, depth)
-            owners, scores = self._owners[rows], self._matrix[rows] @ query
-        owners, scores = _best_per_owner(owners, scores)
-        if len(owners) > depth:
-            # Everything that ties with the last place stays until the tie rule has spoken.
-            floor = np.partition(scores, len(scores) - depth)[len(scores) - depth]
-            keep = scores >= floor
-            owners, scores = owners[keep], scores[keep]
+        rows = None if self._load_ann is None else self._approximate(query, depth)
+        if rows is None:
+            rows = self._preselect(query, depth)
+        owners, scores = _best_per_owner(self._owners[rows], _cosines(self._matrix[rows], query))
         order = np.lexsort((owners, -scores))[:depth]
         return [(int(owners[i]), float(scores[i])) for i in order]
 
@@ -96,29 +119,73 @@ class VectorIndex:
         if not len(self) or not chunk_ids:
             return {}
         wanted = np.array(sorted(chunk_ids), dtype=np.int64)
-        first = np.searchsorted(self._owners, wanted, side="left")
-        last = np.searchsorted(self._owners, wanted, side="right")
-        rows = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
+        rows = _rows_of(self._owners, wanted)
         if not len(rows):
             return {}
-        owners, best = _best_per_owner(self._owners[rows], self._matrix[rows] @ query)
+        owners, best = _best_per_owner(self._owners[rows], _cosines(self._matrix[rows], query))
         return {int(owner): float(score) for owner, score in zip(owners, best, strict=True)}
 
-    def _approximate(self, query: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
+    def _preselect(self, query: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
+        """Rows that may belong to the best `depth` chunks, all ties included."""
         import numpy as np
 
-        assert self._load_ann is not None  # narrowed by the caller
+        rough = self._matrix @ query
+        owners, scores = _best_per_owner(self._owners, rough)
+        if len(owners) <= depth:
+            return np.arange(len(self))
+        floor = np.partition(scores, len(scores) - depth)[len(scores) - depth]
+        # A window far below still belongs to a chunk that its best window brings in.
+        good = owners[scores >= floor - _BLAS_SLACK]
+        return _rows_of(self._owners, good)
+
+    def _approximate(self, query: NDArray[np.float32], depth: int) -> NDArray[np.int64] | None:
+        """Rows of the chunks that HNSW proposes, ascending; None where it cannot answer."""
+        import numpy as np
+
+        if self._load_ann is None:
+            return None
         ann = self._load_ann()
-        k = min(len(self), max(2 * depth, 50))
-        ann.set_ef(max(_EF_SEARCH, 2 * k))
-        labels, _ = ann.knn_query(query.reshape(1, -1), k=k, num_threads=1)
-        return np.sort(labels[0].astype(np.int64))
+        if self._by_label is None:
+            self._by_label = np.argsort(self._labels, kind="stable")
+        k = min(ann.live, max(2 * depth, 50))
+        try:
+            ann.index.set_ef(max(_EF_SEARCH, 2 * k))
+            found, _ = ann.index.knn_query(query.reshape(1, -1), k=k, num_threads=1)
+        except RuntimeError:
+            # hnswlib cannot reach k points: too many deletions around here. Exact search can.
+            return None
+        labels = np.unique(found[0].astype(np.int64))
+        places = _rows_of(self._labels[self._by_label], labels)
+        owners = np.unique(self._owners[self._by_label[places]])
+        return _rows_of(self._owners, owners)
+
+
+def _rows_of(sorted_keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions of all occurrences of the wanted keys (ascending) in a sorted array."""
+    import numpy as np
+
+    first = np.searchsorted(sorted_keys, wanted, side="left")
+    counts = np.searchsorted(sorted_keys, wanted, side="right") - first
+    total = int(counts.sum())
+    # Within each run: its first position plus 0, 1, 2, ...
+    runs = np.repeat(first - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
+    rows: NDArray[np.int64] = runs + np.arange(total)
+    return rows
+
+
+def _cosines(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(n,) products in double precision, each row by itself: the same whatever else is asked."""
+    import numpy as np
+
+    products = np.multiply(rows, query, dtype=np.float64)
+    sums: NDArray[np.float64] = np.add.reduce(products, axis=1)
+    return sums
 
 
 def _best_per_owner(
-    owners: NDArray[np.int64], scores: NDArray[np.float32]
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Maximum per run of equal owners; `owners` ascends."""
+    owners: NDArray[np.int64], scores: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Maximum per run of equal owners; `owners` ascends and is not empty."""
     import numpy as np
 
     starts = np.flatnonzero(np.concatenate(([True], owners[1:] != owners[:-1])))
@@ -127,58 +194,63 @@ def _best_per_owner(
     return owners[starts], np.maximum.reduceat(scores, starts)
 
 
-def open_vectors(
-    directory: Path,
-    stamp: bytes,
-    load: Callable[[], tuple[NDArray[np.int64], NDArray[np.float32]]],
-) -> VectorIndex:
+def open_vectors(directory: Path, stamp: bytes, load: Callable[[], VectorRows]) -> VectorIndex:
     """Vectors of one committed state, from the derived files where they fit, else by `load`.
 
-    `load` reads owners and rows from the database. What had to be made again is written back for
-    the next process when the directory allows it.
+    `load` reads the rows from the database. What had to be made again is written back for the next
+    process when the directory allows it.
     """
-    mapped = _map_matrix(directory / MATRIX_NAME, stamp)
-    if mapped is None:
-        owners, matrix = load()
+    rows = _map_matrix(directory / MATRIX_NAME, stamp)
+    if rows is None:
+        rows = load()
         with contextlib.suppress(OSError):
-            _write_matrix(directory, stamp, owners, matrix)
-    else:
-        owners, matrix = mapped
-    if len(owners) <= EXACT_LIMIT:
-        return VectorIndex(owners, matrix)
-    return VectorIndex(owners, matrix, _ann_loader(directory, stamp, matrix))
+            _write_matrix(directory, stamp, rows)
+    if len(rows) <= EXACT_LIMIT:
+        return VectorIndex(rows)
+    return VectorIndex(rows, _ann_loader(directory, stamp, rows))
 
 
-def write_vectors(
-    directory: Path,
-    stamp: bytes,
-    load: Callable[[], tuple[NDArray[np.int64], NDArray[np.float32]]],
-) -> None:
+def write_vectors(directory: Path, stamp: bytes, load: Callable[[], VectorRows]) -> None:
     """Make the derived files of a committed state, unless they are there already.
 
     Raises:
         StoreError: they cannot be written.
     """
-    if _map_matrix(directory / MATRIX_NAME, stamp) is None:
-        owners, matrix = load()
+    path = directory / MATRIX_NAME
+    rows = _map_matrix(path, stamp)
+    if rows is None:
+        before = _map_matrix(path, None)
+        rows = load()
+        if before is not None and len(rows) > EXACT_LIMIT:
+            with translated("updating the vector index"):
+                _update_ann(directory, stamp, rows, before)
+        del before
         with translated("writing the vectors"):
-            _write_matrix(directory, stamp, owners, matrix)
-    mapped = _map_matrix(directory / MATRIX_NAME, stamp)
-    if mapped is not None and len(mapped[0]) > EXACT_LIMIT:
-        _ann_loader(directory, stamp, mapped[1])()
+            _write_matrix(directory, stamp, rows)
+    if len(rows) > EXACT_LIMIT:
+        _ann_loader(directory, stamp, rows)()
     else:
         for name in (ANN_NAME, ANN_NAME + ".json"):
             (directory / name).unlink(missing_ok=True)
 
 
-def _digest(owners: NDArray[np.int64], matrix: NDArray[np.float32]) -> bytes:
+def drop_vectors(directory: Path) -> None:
+    """Remove the derived files."""
+    for name in (MATRIX_NAME, ANN_NAME, ANN_NAME + ".json"):
+        with translated("removing the vectors"):
+            (directory / name).unlink(missing_ok=True)
+
+
+def _digest(rows: VectorRows) -> bytes:
     state = xxhash.xxh3_128()
-    state.update(owners.view("u1").data if len(owners) else b"")
-    state.update(matrix.reshape(-1).view("u1").data if matrix.size else b"")
+    for array in (rows.owners, rows.labels, rows.matrix.reshape(-1)):
+        if len(array):
+            state.update(array.view("u1").data)
     return state.digest()
 
 
-def _map_matrix(path: Path, stamp: bytes) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+def _map_matrix(path: Path, stamp: bytes | None) -> VectorRows | None:
+    """Rows of the file if it is whole and has the stamp; None asks for no stamp."""
     import numpy as np
 
     try:
@@ -189,28 +261,31 @@ def _map_matrix(path: Path, stamp: bytes) -> tuple[NDArray[np.int64], NDArray[np
         return None
     if len(head) < _HEADER.size:
         return None
-    magic, stored, rows, dimension, digest = _HEADER.unpack(head)
-    if magic != _MAGIC or stored != stamp:
+    magic, stored, n, dimension, digest, rest = _HEADER.unpack(head)
+    if magic != _MAGIC or any(rest) or stamp not in (None, stored):
         return None
-    if size != _HEADER.size + rows * 8 + rows * dimension * 4:
+    if size != _HEADER.size + n * 16 + n * dimension * 4:
         return None
-    if not rows:
-        return np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
+    if not n:
+        return VectorRows(
+            np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
+        )
     try:
-        owners = np.memmap(path, np.int64, "r", _HEADER.size, (rows,))
-        matrix = np.memmap(path, np.float32, "r", _HEADER.size + rows * 8, (rows, dimension))
+        at = _HEADER.size
+        owners = np.memmap(path, np.int64, "r", at, (n,)).view(np.ndarray)
+        labels = np.memmap(path, np.int64, "r", at + n * 8, (n,)).view(np.ndarray)
+        matrix = np.memmap(path, np.float32, "r", at + n * 16, (n, dimension)).view(np.ndarray)
     except (OSError, ValueError):
         return None
-    plain = owners.view(np.ndarray), matrix.view(np.ndarray)
-    return plain if _digest(*plain) == digest else None
+    rows = VectorRows(owners, labels, matrix)
+    return rows if _digest(rows) == digest else None
 
 
-def _write_matrix(
-    directory: Path, stamp: bytes, owners: NDArray[np.int64], matrix: NDArray[np.float32]
-) -> None:
-    dimension = matrix.shape[1] if matrix.ndim == 2 else 0
-    head = _HEADER.pack(_MAGIC, stamp, len(owners), dimension, _digest(owners, matrix))
-    _replace(directory / MATRIX_NAME, [head, owners.tobytes(), matrix])
+def _write_matrix(directory: Path, stamp: bytes, rows: VectorRows) -> None:
+    dimension = rows.matrix.shape[1] if len(rows) else 0
+    head = _HEADER.pack(_MAGIC, stamp, len(rows), dimension, _digest(rows), bytes(8))
+    parts = [head, rows.owners.data, rows.labels.data, rows.matrix.data]
+    _replace(directory / MATRIX_NAME, parts if len(rows) else [head])
 
 
 def _replace(path: Path, parts: list[Any]) -> None:
@@ -230,36 +305,50 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _ann_loader(directory: Path, stamp: bytes, matrix: NDArray[np.float32]) -> Callable[[], Any]:
-    """A function that gives the HNSW index over `matrix`, reading it or building it once."""
-    cached: list[Any] = []
+@dataclass(slots=True)
+class _Ann:
+    """An HNSW index and how many of its points are live."""
 
-    def load() -> Any:
+    index: Any
+    live: int
+    deleted: int
+
+
+def _ann_loader(directory: Path, stamp: bytes, rows: VectorRows) -> Callable[[], _Ann]:
+    """A function that gives the HNSW index over the rows, reading it or building it once."""
+    cached: list[_Ann] = []
+
+    def load() -> _Ann:
         if not cached:
-            cached.append(
-                _read_ann(directory, stamp, matrix) or _build_ann(directory, stamp, matrix)
-            )
+            ann = _read_ann(directory, stamp, rows.matrix.shape[1])
+            if ann is None:
+                ann = _build_ann(rows)
+                with contextlib.suppress(OSError):
+                    _save_ann(directory, stamp, ann)  # else the next process builds again
+            cached.append(ann)
         return cached[0]
 
     return load
 
 
-def _read_ann(directory: Path, stamp: bytes, matrix: NDArray[np.float32]) -> Any:
+def _read_ann(directory: Path, stamp: bytes, dimension: int, room: int = 0) -> _Ann | None:
+    """The stored graph if it is whole and has the stamp, with room for more points."""
     path, notes = directory / ANN_NAME, directory / (ANN_NAME + ".json")
     try:
         facts = json.loads(notes.read_bytes())
-        if facts.get("stamp") != stamp.hex() or facts.get("rows") != len(matrix):
+        if facts["stamp"] != stamp.hex() or facts["dimension"] != dimension:
             return None
+        live, deleted = int(facts["live"]), int(facts["deleted"])
         # hnswlib trusts its input completely, so nothing unchecked may reach it.
-        if _file_digest(path) != facts.get("xxh3_128"):
+        if _file_digest(path) != facts["xxh3_128"]:
             return None
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     import hnswlib
 
-    index = hnswlib.Index(space="ip", dim=matrix.shape[1])
-    index.load_index(str(path), max_elements=len(matrix))
-    return index
+    index = hnswlib.Index(space="ip", dim=dimension)
+    index.load_index(str(path), max_elements=live + deleted + room)
+    return _Ann(index, live, deleted)
 
 
 def _file_digest(path: Path) -> str:
@@ -270,27 +359,68 @@ def _file_digest(path: Path) -> str:
     return state.hexdigest()
 
 
-def _build_ann(directory: Path, stamp: bytes, matrix: NDArray[np.float32]) -> Any:
-    """Build in row order on one thread, so that the same rows give the same graph."""
+def _build_ann(rows: VectorRows) -> _Ann:
+    """Build in label order on one thread, so that the same rows give the same graph."""
     import hnswlib
     import numpy as np
 
-    index = hnswlib.Index(space="ip", dim=matrix.shape[1])
+    labels, first = np.unique(rows.labels, return_index=True)
+    index = hnswlib.Index(space="ip", dim=rows.matrix.shape[1])
     index.init_index(
-        max_elements=len(matrix), M=_M, ef_construction=_EF_CONSTRUCTION, random_seed=42
+        max_elements=len(labels), M=_M, ef_construction=_EF_CONSTRUCTION, random_seed=42
     )
-    index.add_items(matrix, np.arange(len(matrix)), num_threads=1)
+    index.add_items(rows.matrix[first], labels, num_threads=1)
+    return _Ann(index, len(labels), 0)
+
+
+def _update_ann(directory: Path, stamp: bytes, rows: VectorRows, before: VectorRows) -> None:
+    """Bring the stored graph from the rows before to the rows now, where that is worth it."""
+    import numpy as np
+
+    old_stamp = _stamp_of(directory / MATRIX_NAME)
+    labels, first = np.unique(rows.labels, return_index=True)
+    gone = np.setdiff1d(before.labels, labels)
+    new = np.setdiff1d(labels, before.labels)
+    if len(new) > len(labels) // 4:
+        return
+    ann = _read_ann(directory, old_stamp, rows.matrix.shape[1], room=len(new))
+    if ann is None or ann.deleted + len(gone) > _MAX_DELETED_SHARE * (ann.live + ann.deleted):
+        return
+    try:
+        for label in gone.tolist():
+            ann.index.mark_deleted(label)
+        if len(new):
+            places = first[np.searchsorted(labels, new)]
+            ann.index.add_items(rows.matrix[places], new, num_threads=1)
+    except RuntimeError:
+        return  # not the graph of those rows after all: it will be built anew
+    points = int(ann.index.get_current_count())
+    _save_ann(directory, stamp, _Ann(ann.index, len(labels), points - len(labels)))
+
+
+def _stamp_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        stamp: bytes = _HEADER.unpack(file.read(_HEADER.size))[1]
+    return stamp
+
+
+def _save_ann(directory: Path, stamp: bytes, ann: _Ann) -> None:
     temporary = directory / f"{ANN_NAME}.{os.getpid()}.tmp"
     try:
-        index.save_index(str(temporary))
+        try:
+            ann.index.save_index(str(temporary))
+        except RuntimeError as fault:
+            raise OSError(f"hnswlib cannot write {temporary.name}: {fault}") from fault
+        temporary.chmod(0o600)
         facts = {
             "stamp": stamp.hex(),
-            "rows": len(matrix),
+            "dimension": int(ann.index.dim),
+            "live": ann.live,
+            "deleted": ann.deleted,
             "xxh3_128": _file_digest(temporary),
         }
         # The notes go last: a file without matching notes is not used.
         os.replace(temporary, directory / ANN_NAME)
         _replace(directory / (ANN_NAME + ".json"), [json.dumps(facts).encode()])
-    except (OSError, RuntimeError):
-        temporary.unlink(missing_ok=True)  # the index in memory serves; the next process retries
-    return index
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -20,14 +20,24 @@ __all__ = ["command"]
 
 _PREVIEW_LINES = 6
 _WORD = re.compile(r"\w+")
+_EXCLUDED = re.compile(r"-[^\W\d_]{3,}")
+
+
+class _QueryCommand(Command):
+    """Takes `-word` for a word to leave out, where click would see a row of short options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = [] if "--" in args else [item for item in args if _EXCLUDED.fullmatch(item)]
+        if words:
+            args = [*(item for item in args if item not in words), "--", *words]
+        return super().parse_args(ctx, args)
 
 
 @click.command(
     "query",
-    cls=Command,
+    cls=_QueryCommand,
     short_help="Find files and exact lines by plain words.",
     help='Find files by plain words. "A phrase" ranks first, -word leaves out, - reads stdin.',
-    context_settings={"ignore_unknown_options": False},
 )
 @click.argument("text", nargs=-1, required=True)
 @click.option("--top", type=click.IntRange(1, 1000), help="Files wanted (query.top).")
@@ -116,6 +126,7 @@ def _document(answer: Answer, before: int, after: int, max_chars: int) -> dict[s
                 "file": entry.path,
                 "score": round(entry.score, 6),
                 "also_in": list(entry.also_in),
+                **({} if entry.state == "current" else {"state": entry.state}),
                 "chunks": [
                     _chunk_document(part, max_chars, with_context=with_context)
                     for part in entry.chunks

@@ -51,7 +51,9 @@ def _document(status: Status) -> dict[str, object]:
         "drift": {"new": status.new, "changed": status.changed, "deleted": status.deleted},
         "chunks_without_vector": status.unembedded,
         "settings_differ": status.settings_differ,
-        "failed": [{"file": row.path, "message": row.note} for row in status.failed],
+        "failed": [
+            {"file": row.path, "code": row.code, "message": row.note} for row in status.failed
+        ],
         "skipped": dict(status.skipped),
         "limits": dict(status.limits),
     }

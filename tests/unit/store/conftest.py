@@ -93,7 +93,9 @@ def write(tmp_path: Path) -> Write:
                     continue
                 staged = staged_chunks(path, texts, vectors=vectors)
                 writer.put_embeddings(
-                    (key, unit_vector(item.chunk.text)) for item in staged for key in item.window_keys
+                    (key, unit_vector(item.chunk.text))
+                    for item in staged
+                    for key in item.window_keys
                 )
                 writer.stage_file(file_row(path, texts), staged)
             writer.commit({"analysis_version": "1", "embeddings_provider": "hash"})

@@ -42,7 +42,9 @@ def lexical_state(root: Path) -> dict[str, list[tuple[int, float]]]:
         }
 
 
-def vector_state(root: Path, vector_of: Callable[[str], np.ndarray]) -> list[list[tuple[int, float]]]:
+def vector_state(
+    root: Path, vector_of: Callable[[str], np.ndarray]
+) -> list[list[tuple[int, float]]]:
     with closing(SqliteReader(root)) as reader:
         return [reader.vector(vector_of(word), depth=1000) for word in WORDS]
 
@@ -181,7 +183,9 @@ def test_what_is_staged_shows_nowhere_until_the_commit(
 ) -> None:
     write({"a.md": ["zebra"]})
     with closing(SqliteWriter(tmp_path)) as writer:
-        writer.stage_file(make_row("b.md", ["apple"]), make_staged("b.md", ["apple"], vectors=False))
+        writer.stage_file(
+            make_row("b.md", ["apple"]), make_staged("b.md", ["apple"], vectors=False)
+        )
         writer.stage_delete("a.md")
         with closing(SqliteReader(tmp_path)) as reader:
             assert list(reader.files()) == ["a.md"]
@@ -382,7 +386,9 @@ def test_readers_in_many_threads_while_runs_commit(tmp_path: Path, write: Write,
         try:
             while not stop.is_set():
                 with closing(SqliteReader(tmp_path)) as reader:
-                    ids = [i for i, _ in reader.lexical('"zebra"', depth=50, weights=COLUMN_WEIGHTS)]
+                    ids = [
+                        i for i, _ in reader.lexical('"zebra"', depth=50, weights=COLUMN_WEIGHTS)
+                    ]
                     texts = {chunk.text for chunk in reader.chunks(ids).values()}
                     near = {i for i, _ in reader.vector(vector_of("q"), depth=50)}
                     assert len(texts) == 1, texts

@@ -1,0 +1,133 @@
+"""What a run would do: the same decisions as `build`, without embedding or writing."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragx.algo.chunking.languages import kind_of, language_of
+from ragx.documents.decode import SNIFF_BYTES
+from ragx.documents.secrets import secret_reason
+from ragx.errors import ExtractionError
+from ragx.indexing.build import BuildOptions, make_plan
+from ragx.indexing.prepare import Preparer, content_hash
+from ragx.indexing.scan import scan
+from ragx.providers.base import Embedder
+from ragx.store.base import Reader
+
+__all__ = ["DryRun", "dry_run"]
+
+_SAMPLE = "The quick brown fox jumps over the lazy dog, again and again and again. " * 10
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a run would do; counts are of files unless named otherwise.
+
+    `embeddings` are passages without a stored vector. `seconds` is the time to embed them, None
+    where the speed of a server is not known.
+    """
+
+    files: int
+    by_kind: Mapping[str, int]
+    n_bytes: int
+    chunks: int
+    tokens: int
+    embeddings: int
+    cached: int
+    seconds: float | None
+    to_delete: int
+    unchanged: int
+    skipped: Mapping[str, int]
+    decisions: tuple[tuple[str, str, str], ...]
+
+
+def dry_run(
+    root: Path, reader: Reader | None, embedder: Embedder | None, options: BuildOptions
+) -> DryRun:
+    """Read and cut what a run would read and cut.
+
+    Args:
+        reader: the present index; None if there is none yet.
+    Raises:
+        CorpusError: the tree cannot be scanned.
+        UsageError: a named file is neither in the corpus nor in the index.
+    """
+    rows = reader.files() if reader else {}
+    seen = scan(root, options.scan)
+    todo = make_plan(rows, seen, options)
+    preparer = Preparer(options.chunking, embedder)
+    kinds: Counter[str] = Counter()
+    skipped = Counter(item.reason for item in seen.skipped)
+    forced = frozenset(todo.paths("force"))
+    n_bytes = chunks = 0
+    unchanged = 0
+    sizes: dict[bytes, int] = {}
+    tokens = 0
+    for path in todo.paths("keep"):
+        status = rows[path].status
+        if status.startswith("skipped:"):
+            skipped[status.removeprefix("skipped:")] += 1
+        else:
+            unchanged += 1
+    for path in todo.paths("add", "check", "force"):
+        try:
+            raw = (root / path).read_bytes()
+        except FileNotFoundError:
+            skipped["vanished"] += 1
+            continue
+        except OSError:
+            skipped["unreadable"] += 1
+            continue
+        old = rows.get(path)
+        same = old is not None and old.status == "ok" and old.content_hash == content_hash(raw)
+        if same and path not in forced:
+            unchanged += 1
+            continue
+        if secret_reason(path, raw[:SNIFF_BYTES]):
+            skipped["secret"] += 1
+            continue
+        try:
+            prepared = preparer.prepare(path, raw)
+        except ExtractionError as fault:
+            skipped[fault.code] += 1
+            continue
+        kinds[kind_of(language_of(path))] += 1
+        n_bytes += len(raw)
+        chunks += len(prepared.chunks)
+        tokens += prepared.n_tokens
+        n_passages = sum(map(len, prepared.passages))
+        for windows in prepared.passages:
+            for passage in windows:
+                sizes[passage.key] = prepared.n_tokens // max(1, n_passages)
+    known = reader.known_embeddings(sizes) if reader and not options.no_cache else set()
+    return DryRun(
+        files=sum(kinds.values()),
+        by_kind=dict(sorted(kinds.items())),
+        n_bytes=n_bytes,
+        chunks=chunks,
+        tokens=tokens,
+        embeddings=len(sizes) - len(known),
+        cached=len(known),
+        seconds=_seconds(embedder, sum(n for key, n in sizes.items() if key not in known)),
+        to_delete=len(todo.paths("delete")),
+        unchanged=unchanged,
+        skipped=dict(sorted(skipped.items())),
+        decisions=tuple((d.path, d.action, d.reason) for d in todo.decisions),
+    )
+
+
+def _seconds(embedder: Embedder | None, tokens: int) -> float | None:
+    """Time to embed so many tokens, from a sample of this machine's speed."""
+    if embedder is None or not tokens:
+        return 0.0
+    if not embedder.in_process:
+        return None
+    embedder.embed_documents([_SAMPLE])  # loads the model
+    started = time.perf_counter()
+    embedder.embed_documents([_SAMPLE])
+    speed = embedder.count_tokens(_SAMPLE) / (time.perf_counter() - started)
+    return tokens / (speed * embedder.workers)
