@@ -32,7 +32,7 @@ from ragx.query.pipeline import (
 )
 from ragx.store.base import Counts, FileRow, Reader
 from ragx.store.sqlite import SqliteReader
-from ragx.types import BuildReport, Chunk, Progress
+from ragx.types import BuildReport, Chunk, DryRun, Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from ragx.algo.chunking.base import ChunkOptions
     from ragx.indexing.build import BuildOptions
-    from ragx.indexing.dry_run import DryRun
     from ragx.indexing.scan import ScanOptions
     from ragx.providers.base import Embedder, EmbeddingOptions
 

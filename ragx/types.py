@@ -7,14 +7,16 @@
 | Hit         | one chunk in a ranking, with its score terms  | query         | query, shells |
 | FileHit     | one file entry: its best hits folded          | algo.fold     | api, shells   |
 | BuildReport | what an indexing run did, Failure by Failure  | indexing      | api, shells   |
+| DryRun      | what a run would do                           | indexing      | api, shells   |
 | Progress    | how far a run is                              | indexing      | shells        |
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["BuildReport", "Chunk", "Failure", "FileHit", "Hit", "Progress", "Span"]
+__all__ = ["BuildReport", "Chunk", "DryRun", "Failure", "FileHit", "Hit", "Progress", "Span"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +117,25 @@ class BuildReport:
     notes: list[tuple[str, str]] = field(default_factory=list)
     failed: list[Failure] = field(default_factory=list)
     committed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a run would do; counts are of files unless named otherwise.
+
+    `embeddings` are passages without a stored vector. `seconds` is the time to embed them, None
+    where the speed of a server is not known.
+    """
+
+    files: int
+    by_kind: Mapping[str, int]
+    n_bytes: int
+    chunks: int
+    tokens: int
+    embeddings: int
+    cached: int
+    seconds: float | None
+    to_delete: int
+    unchanged: int
+    skipped: Mapping[str, int]
+    decisions: tuple[tuple[str, str, str], ...]

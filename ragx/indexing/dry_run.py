@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ragx.algo.chunking.languages import kind_of, language_of
@@ -17,32 +15,11 @@ from ragx.indexing.prepare import Preparer, content_hash
 from ragx.indexing.scan import scan
 from ragx.providers.base import Embedder
 from ragx.store.base import Reader
+from ragx.types import DryRun
 
-__all__ = ["DryRun", "dry_run"]
+__all__ = ["dry_run"]
 
 _SAMPLE = "The quick brown fox jumps over the lazy dog, again and again and again. " * 10
-
-
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """What a run would do; counts are of files unless named otherwise.
-
-    `embeddings` are passages without a stored vector. `seconds` is the time to embed them, None
-    where the speed of a server is not known.
-    """
-
-    files: int
-    by_kind: Mapping[str, int]
-    n_bytes: int
-    chunks: int
-    tokens: int
-    embeddings: int
-    cached: int
-    seconds: float | None
-    to_delete: int
-    unchanged: int
-    skipped: Mapping[str, int]
-    decisions: tuple[tuple[str, str, str], ...]
 
 
 def dry_run(

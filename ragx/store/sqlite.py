@@ -223,9 +223,20 @@ class SqliteReader:
     def _vector_index(self) -> vectors.VectorIndex:
         if self._vectors is None:
             self._vectors = vectors.open_vectors(
-                self._directory, _vector_stamp(self._db), lambda: _load_vectors(self._db)
+                self._directory,
+                _vector_stamp(self._db),
+                lambda: _load_vectors(self._db),
+                is_current=self._is_current,
             )
         return self._vectors
+
+    def _is_current(self) -> bool:
+        """Whether no commit has followed the one that this snapshot shows."""
+        try:
+            with contextlib.closing(_connect_reading(self._directory / DATABASE_NAME)) as db:
+                return _vector_stamp(db) == _vector_stamp(self._db)
+        except sqlite3.Error:
+            return False
 
 
 def _connect_reading(path: Path) -> sqlite3.Connection:
@@ -365,6 +376,7 @@ class SqliteWriter:
             _make_directory(self._directory)
         self._lock = WriterLock(self._directory)
         try:
+            vectors.sweep(self._directory)
             self._db = self._open(rebuild)
             self._reset = False
             self._begin_staging()

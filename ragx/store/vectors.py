@@ -17,9 +17,11 @@ import contextlib
 import json
 import os
 import struct
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import xxhash
@@ -35,10 +37,12 @@ __all__ = [
     "ANN_NAME",
     "EXACT_LIMIT",
     "MATRIX_NAME",
+    "TEMPORARY_SUFFIX",
     "VectorIndex",
     "VectorRows",
     "drop_vectors",
     "open_vectors",
+    "sweep",
     "write_vectors",
 ]
 
@@ -47,6 +51,9 @@ ANN_NAME = "vectors.hnsw"
 # Up to here a cold process is done with exact products before it has read the graph file
 # (research/vector-search.md).
 EXACT_LIMIT = 200_000
+
+TEMPORARY_SUFFIX = ".tmp"
+_LEFTOVER_S = 600.0  # longer than any file here takes to write
 
 _MAGIC = b"RAGXVEC2"
 # Magic, stamp, rows, dimension, xxh3-128 of the body, zeros up to 64 bytes.
@@ -194,20 +201,30 @@ def _best_per_owner(
     return owners[starts], np.maximum.reduceat(scores, starts)
 
 
-def open_vectors(directory: Path, stamp: bytes, load: Callable[[], VectorRows]) -> VectorIndex:
+def open_vectors(
+    directory: Path,
+    stamp: bytes,
+    load: Callable[[], VectorRows],
+    *,
+    is_current: Callable[[], bool] = lambda: True,
+) -> VectorIndex:
     """Vectors of one committed state, from the derived files where they fit, else by `load`.
 
-    `load` reads the rows from the database. What had to be made again is written back for the next
-    process when the directory allows it.
+    Args:
+        load: reads the rows from the database.
+        is_current: whether the state is still the last one. If so, what had to be made again is
+            written back for the next process, where the directory allows it; an old snapshot
+            must not replace the files of a newer one.
     """
     rows = _map_matrix(directory / MATRIX_NAME, stamp)
     if rows is None:
         rows = load()
-        with contextlib.suppress(OSError):
-            _write_matrix(directory, stamp, rows)
+        if is_current():
+            with contextlib.suppress(OSError):
+                _write_matrix(directory, stamp, rows)
     if len(rows) <= EXACT_LIMIT:
         return VectorIndex(rows)
-    return VectorIndex(rows, _ann_loader(directory, stamp, rows))
+    return VectorIndex(rows, _ann_loader(directory, stamp, rows, is_current))
 
 
 def write_vectors(directory: Path, stamp: bytes, load: Callable[[], VectorRows]) -> None:
@@ -228,7 +245,7 @@ def write_vectors(directory: Path, stamp: bytes, load: Callable[[], VectorRows])
         with translated("writing the vectors"):
             _write_matrix(directory, stamp, rows)
     if len(rows) > EXACT_LIMIT:
-        _ann_loader(directory, stamp, rows)()
+        _ann_loader(directory, stamp, rows, lambda: True)()
     else:
         for name in (ANN_NAME, ANN_NAME + ".json"):
             (directory / name).unlink(missing_ok=True)
@@ -290,7 +307,7 @@ def _write_matrix(directory: Path, stamp: bytes, rows: VectorRows) -> None:
 
 def _replace(path: Path, parts: list[Any]) -> None:
     """Write beside the target and move over it, so that readers see the old file or the new."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = _temporary(path)
     try:
         with open(temporary, "wb", opener=_private) as file:
             for part in parts:
@@ -299,6 +316,19 @@ def _replace(path: Path, parts: list[Any]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _temporary(path: Path) -> Path:
+    """A name that no other process or thread uses; `sweep` knows it for a leftover later."""
+    return path.with_name(f"{path.name}.{token_hex(6)}{TEMPORARY_SUFFIX}")
+
+
+def sweep(directory: Path) -> None:
+    """Remove what killed processes left half written."""
+    for path in directory.glob(f"*{TEMPORARY_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _LEFTOVER_S:
+                path.unlink()
 
 
 def _private(path: str, flags: int) -> int:
@@ -314,7 +344,9 @@ class _Ann:
     deleted: int
 
 
-def _ann_loader(directory: Path, stamp: bytes, rows: VectorRows) -> Callable[[], _Ann]:
+def _ann_loader(
+    directory: Path, stamp: bytes, rows: VectorRows, is_current: Callable[[], bool]
+) -> Callable[[], _Ann]:
     """A function that gives the HNSW index over the rows, reading it or building it once."""
     cached: list[_Ann] = []
 
@@ -323,8 +355,9 @@ def _ann_loader(directory: Path, stamp: bytes, rows: VectorRows) -> Callable[[],
             ann = _read_ann(directory, stamp, rows.matrix.shape[1])
             if ann is None:
                 ann = _build_ann(rows)
-                with contextlib.suppress(OSError):
-                    _save_ann(directory, stamp, ann)  # else the next process builds again
+                if is_current():
+                    with contextlib.suppress(OSError):  # else the next process builds again
+                        _save_ann(directory, stamp, ann)
             cached.append(ann)
         return cached[0]
 
@@ -405,7 +438,7 @@ def _stamp_of(path: Path) -> bytes:
 
 
 def _save_ann(directory: Path, stamp: bytes, ann: _Ann) -> None:
-    temporary = directory / f"{ANN_NAME}.{os.getpid()}.tmp"
+    temporary = _temporary(directory / ANN_NAME)
     try:
         try:
             ann.index.save_index(str(temporary))

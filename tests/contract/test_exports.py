@@ -56,11 +56,6 @@ def test_modules_and_exported_functions_are_explained(name: str) -> None:
     assert bare == []
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="four names are taken past __all__: decode.SNIFF_BYTES, plan.RACY_NS,"
-    " pipeline.check_text, store.base.CommitResult",
-)
 def test_what_modules_take_from_each_other_is_exported() -> None:
     taken = set()
     for path in sorted((REPOSITORY / "ragx").rglob("*.py")):

@@ -302,13 +302,7 @@ def test_a_schema_is_valid_and_every_object_in_it_is_closed(name: str) -> None:
             assert set(node.get("required", ())) <= node["properties"].keys()
 
 
-_UNDESCRIBED = pytest.mark.xfail(strict=True, reason="ragx.version.v1 lacks descriptions")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=_UNDESCRIBED if name == "ragx.version.v1" else ()) for name in NAMES],
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_key_is_described_and_its_absence_explained(name: str) -> None:
     unexplained = []
     for node in nodes(contracts.load(name)):

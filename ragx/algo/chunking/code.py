@@ -254,7 +254,7 @@ class _Cutter:
             if not nodes:
                 return []
             items = self.items_of(nodes, item.first, item.after)
-            if len(items) > 1:
+            if len(items) > 1 or items[0].names:
                 return items
         return []
 

@@ -159,6 +159,7 @@ _NAME_NODES = frozenset(
     "identifier type_identifier field_identifier constant name word variable_name "
     "property_identifier private_property_identifier".split()
 )
+_PATTERNS = frozenset({"pattern_list", "tuple_pattern"})
 _SEPARATOR = re.compile(r"::|[.\\]")
 _GENERICS = re.compile(r"[<\[(].*", re.DOTALL)
 _MAX_NAME = 120
@@ -234,7 +235,9 @@ def _constant_paths(node: Node, kind: str) -> list[tuple[str, ...]]:
         names = current.children_by_field_name(_NAME_FIELD.get(current.type, "name"))
         if current.type == "const_element" and not names:
             names = current.named_children[:1]
-        found.extend((_text(name),) for name in names if name.type in _NAME_NODES)
+        for name in names:
+            parts = name.named_children if name.type in _PATTERNS else [name]
+            found.extend((_text(part),) for part in parts if part.type in _NAME_NODES)
         if not names:
             pending.extend(reversed(current.named_children))
     return found

@@ -61,18 +61,19 @@ def split_windows(
     cutter = _Cutter(text, end, sizer, size_tokens, int(overlap * size_tokens), max_chars, by_lines)
     windows: list[tuple[int, int]] = []
     position = cutter.visible_from(start)
-    must_pass = start
-    while position is not None:
-        cut = cutter.window_end(position, must_pass)
+    unseen = cutter.next_visible(start)
+    while position is not None and unseen is not None:
+        cut = cutter.window_end(position, unseen)
         last = cutter.without_tail(position, cut)
         # Blank only where max_chars parted white space from a mark on it.
         if text[position:last].strip():
             windows.append((position, last))
         following = cutter.visible_from(cut)
-        if following is None:
+        unseen = cutter.next_visible(cut)
+        if following is None or unseen is None:
             break
-        position = cutter.overlapped_start(position, cut, following)
-        must_pass = cut
+        overlapped = cutter.overlapped_start(position, cut, unseen)
+        position = following if overlapped is None else overlapped
     return windows
 
 
@@ -88,15 +89,19 @@ class _Cutter:
     max_chars: int
     by_lines: bool
 
+    def next_visible(self, at: int) -> int | None:
+        """Return the offset of the first character from `at` on that is not white space."""
+        found = _VISIBLE.search(self.text, at, self.end)
+        return found.start() if found else None
+
     def visible_from(self, at: int) -> int | None:
         """Return where a window that may start at boundary `at` does; None if all is blank.
 
         Blank rows and, inside a row, white space are passed over; a row's indentation stays.
         """
-        found = _VISIBLE.search(self.text, at, self.end)
-        if found is None:
+        visible = self.next_visible(at)
+        if visible is None:
             return None
-        visible = found.start()
         row = self.row_start(at, visible)
         if (
             row is not None
@@ -127,25 +132,24 @@ class _Cutter:
         candidates = range(position + 1, last + 1)
         return position + bisect_right(candidates, tokens, key=lambda at: size(position, at))
 
-    def window_end(self, position: int, must_pass: int) -> int:
-        """Return the cut that ends the window at `position`, beyond `must_pass`."""
+    def window_end(self, position: int, unseen: int) -> int:
+        """Return the cut that ends the window at `position`.
+
+        It lies beyond `unseen`, the first visible character that no window holds yet.
+        """
         limit = self.reach(position, self.size_tokens)
         if limit >= self.end:
             return self.end
         limit = self.whole_graphemes(position, limit)
-        visible = _VISIBLE.search(self.text, position, limit)
-        least = max(must_pass, visible.start() if visible else position)
-        target = self.balanced(position, limit)
-        if target < limit:
-            target = boundary_at_or_before(self.text, target, position)
-            if target > least:
-                limit = target
-        low = boundary_at_or_before(self.text, position + (limit - position) // 2, position)
-        low = max(least, low)
-        cut = self.best_cut(position, low, limit)
-        if cut is None and low > least:
-            cut = self.best_cut(position, least, low)
-        return limit if cut is None else cut
+        target = max(min(self.balanced(position, limit), limit), position + 1)
+        low = position + (target - position) // 2
+        low = max(unseen, boundary_at_or_before(self.text, low, position))
+        cut = self.best_cut(position, low, limit, target)
+        if cut is None and low > unseen:
+            cut = self.best_cut(position, unseen, low, low)
+        if cut is None:
+            cut = boundary_at_or_before(self.text, target, position)
+        return cut if cut > unseen else limit
 
     def whole_graphemes(self, position: int, limit: int) -> int:
         """Move a limit back to a grapheme boundary, or forward over the first grapheme."""
@@ -162,38 +166,33 @@ class _Cutter:
             return limit
         return self.reach(position, (rest + self.overlap_tokens) // 2 + 1)
 
-    def best_cut(self, position: int, low: int, high: int) -> int | None:
-        """Return the best cut in `(low, high]`, latest first within a kind; None if there is none.
+    def best_cut(self, position: int, low: int, high: int, target: int) -> int | None:
+        """Return the cut in `(low, high]` of the best kind, of those the one nearest `target`.
 
-        A cut stands after the white space that it is made at.
+        A cut stands after the white space that it is made at. None when there is no such place.
         """
-        line_ends = [m.end() for m in _LINE_END.finditer(self.text, low, high) if m.end() > low]
-        blank = self.last_of(_BLANK_LINE, position, low, high) if len(line_ends) > 1 else None
-        if blank is not None:
-            return blank
-        if self.by_lines and line_ends:
-            for cut in reversed(line_ends):
-                if _ENDS_SENTENCE.search(self.text, max(position, cut - 12), cut):
-                    return cut
-            return line_ends[-1]
-        sentence = self.last_of(_SENTENCE_END, position, low, high)
-        if sentence is not None:
-            return sentence
-        if line_ends:
-            return line_ends[-1]
-        return self.last_of(_SPACE, position, low, high)
+        line_ends = self.cuts(_LINE_END, position, low, high)
+        found = self.cuts(_BLANK_LINE, position, low, high) if len(line_ends) > 1 else []
+        if not found and self.by_lines:
+            found = [cut for cut in line_ends if self.ends_sentence(position, cut)] or line_ends
+        if not found:
+            found = self.cuts(_SENTENCE_END, position, low, high) or line_ends
+        if not found:
+            found = self.cuts(_SPACE, position, low, high)
+        return min(found, key=lambda cut: abs(cut - target), default=None)
 
-    def last_of(self, pattern: re.Pattern[str], position: int, low: int, high: int) -> int | None:
-        ends = [match.end() for match in pattern.finditer(self.text, low, high)]
-        for cut in reversed(ends):
-            if cut > low and is_boundary(self.text, cut, position):
-                return cut
-        return None
+    def cuts(self, pattern: re.Pattern[str], position: int, low: int, high: int) -> list[int]:
+        """Return the ends of a pattern's matches in `(low, high]` that are boundaries."""
+        ends = (match.end() for match in pattern.finditer(self.text, low, high))
+        return [cut for cut in ends if cut > low and is_boundary(self.text, cut, position)]
 
-    def overlapped_start(self, position: int, cut: int, following: int) -> int:
-        """Return the next window's start: in the last window's tail, or `following` itself."""
+    def ends_sentence(self, position: int, cut: int) -> bool:
+        return bool(_ENDS_SENTENCE.search(self.text, max(position, cut - 12), cut))
+
+    def overlapped_start(self, position: int, cut: int, unseen: int) -> int | None:
+        """Return where in the last window's tail the next may start and still hold `unseen`."""
         if self.overlap_tokens == 0:
-            return following
+            return None
         size = self.sizer.size
         candidates = range(position + 1, cut)
         # Sizes fall as the start rises, so their negatives are sorted.
@@ -204,11 +203,10 @@ class _Cutter:
         )
         start = self.tail_start(position, least, cut)
         if start is None:
-            return following
-        beyond = boundary_at_or_after(self.text, following + 1, start, self.end)
-        if beyond - start > self.max_chars or size(start, beyond) > self.size_tokens:
-            return following
-        return start
+            return None
+        beyond = boundary_at_or_after(self.text, unseen + 1, start, self.end)
+        fits = beyond - start <= self.max_chars and size(start, beyond) <= self.size_tokens
+        return start if fits else None
 
     def tail_start(self, position: int, least: int, cut: int) -> int | None:
         at_line = self.text[cut - 1] in _LINE_ENDS

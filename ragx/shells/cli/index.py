@@ -14,8 +14,7 @@ from ragx.shells.cli.frame import Command, command_options, open_corpus, working
 from ragx.shells.cli.wording import count, duration, size
 
 if TYPE_CHECKING:
-    from ragx.indexing.dry_run import DryRun
-    from ragx.types import BuildReport, Progress
+    from ragx.types import BuildReport, DryRun, Progress
 
 __all__ = ["command"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import string
 
@@ -67,7 +68,7 @@ def test_windows_overlap_by_the_share_asked_for() -> None:
             max_chars=10_000,
         )
     ]
-    shared = [left[1] - right[0] for left, right in zip(sizes, sizes[1:], strict=False)]
+    shared = [left[1] - right[0] for left, right in itertools.pairwise(sizes)]
     assert set(shared) == {20}
 
 
@@ -78,9 +79,7 @@ def test_last_windows_are_balanced() -> None:
 
 
 def test_cut_falls_back_from_word_to_grapheme() -> None:
-    assert windows("aaaa bbbb cccc", 9) == ["aaaa", "bbbb cccc"] or windows(
-        "aaaa bbbb cccc", 9
-    ) == ["aaaa bbbb", "cccc"]
+    assert windows("aaaa bbbb cccc", 9) == ["aaaa", "bbbb cccc"]
     assert "".join(windows("abcdefghij", 4)) == "abcdefghij"
 
 
@@ -148,4 +147,4 @@ def test_yaml_is_cut_at_its_top_level() -> None:
 def test_unsplit_blocks_do_not_overlap() -> None:
     text = "\n\n".join(f"Paragraph {n} has a few words in it." for n in range(40))
     spans = chunk(text, 50, overlap=0.5)
-    assert all(a.end <= b.start for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a.end <= b.start for a, b in itertools.pairwise(spans))
