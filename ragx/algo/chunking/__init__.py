@@ -8,10 +8,14 @@ end, unless a single row was too long; none is blank, none cuts a grapheme, none
 
 from __future__ import annotations
 
-from ragx.algo.chunking.base import ChunkOptions, EstimatedSizer, OffsetSizer, Sizer
-from ragx.algo.chunking.chunker import chunk_text, document_title
+from typing import TYPE_CHECKING, Any
+
 from ragx.algo.chunking.languages import kind_of, language_of
-from ragx.algo.chunking.windows import split_windows
+
+if TYPE_CHECKING:
+    from ragx.algo.chunking.base import ChunkOptions, EstimatedSizer, OffsetSizer, Sizer
+    from ragx.algo.chunking.chunker import chunk_text, document_title
+    from ragx.algo.chunking.windows import split_windows
 
 __all__ = [
     "ChunkOptions",
@@ -24,3 +28,22 @@ __all__ = [
     "language_of",
     "split_windows",
 ]
+
+# A query asks for a file's language and nothing else here: what cuts text loads when it is used.
+_HOMES = {
+    "ChunkOptions": "base",
+    "EstimatedSizer": "base",
+    "OffsetSizer": "base",
+    "Sizer": "base",
+    "chunk_text": "chunker",
+    "document_title": "chunker",
+    "split_windows": "windows",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
