@@ -215,11 +215,24 @@ def _entry(entry: FileResult, query: str, *, whole: bool) -> str:
 def _shown(text: str, query: str, *, whole: bool) -> list[str]:
     """Lines for the terminal: indented, control characters visible, terms of the query bold."""
     rows = [row for row in re.split(r"\r\n|\r|\n", text) if whole or row.strip()]
-    shown = rows if whole else rows[:_PREVIEW_LINES]
+    first = 0 if whole else _best_stretch(rows, query)
+    shown = rows if whole else rows[first : first + _PREVIEW_LINES]
     out = [f"    {_highlighted(_visible(row, whole=whole), query)}".rstrip() for row in shown]
-    if len(rows) > len(shown):
+    if first:
+        out.insert(0, "    ...")
+    if first + len(shown) < len(rows):
         out.append("    ...")
     return out
+
+
+def _best_stretch(rows: list[str], query: str) -> int:
+    """Where the few lines start that hold most of the query's words, each counted once."""
+    from ragx.api import query_terms
+
+    terms = set(query_terms(query))
+    found = [terms & {*query_terms(row)} for row in rows]
+    starts = range(max(1, len(rows) - _PREVIEW_LINES + 1))
+    return max(starts, key=lambda at: (len(set().union(*found[at : at + _PREVIEW_LINES])), -at))
 
 
 def _visible(row: str, *, whole: bool) -> str:
