@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from ragx.errors import IndexBusy, IndexDamaged, StoreError
 
-__all__ = ["REBUILD_HINT", "translated"]
+__all__ = ["REBUILD_HINT", "reading", "translated"]
 
 REBUILD_HINT = "ragx index --full rebuilds it; your files are untouched"
 
@@ -74,3 +74,15 @@ def translated(doing: str) -> Iterator[None]:
         raise _from_sqlite(fault, doing) from fault
     except OSError as fault:
         raise _from_os(fault, doing) from fault
+
+
+@contextmanager
+def reading(doing: str) -> Iterator[None]:
+    """As `translated`, for blocks that interpret stored values: nonsense in a row is damage."""
+    with translated(doing):
+        try:
+            yield
+        except (ValueError, TypeError, KeyError) as fault:
+            raise IndexDamaged(
+                f"the index is damaged ({doing}: {fault})", hint=REBUILD_HINT
+            ) from fault

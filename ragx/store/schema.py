@@ -60,7 +60,11 @@ CREATE TABLE windows (
     PRIMARY KEY (chunk_id, window)
 ) WITHOUT ROWID;
 CREATE INDEX windows_by_key ON windows (key);
-CREATE TABLE embeddings (key BLOB NOT NULL PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE embeddings (
+    key BLOB NOT NULL PRIMARY KEY,
+    vector BLOB NOT NULL,
+    checksum INTEGER NOT NULL
+);
 CREATE TABLE retired (key BLOB PRIMARY KEY, at_s INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE postings USING fts5 (
     body, heading, path, symbols,

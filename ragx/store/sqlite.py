@@ -11,11 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import xxhash
+
 from ragx.algo.lexical import analyse
 from ragx.errors import IndexDamaged, IndexMissing, StoreError
-from ragx.store import schema, vectors
+from ragx.store import schema, seal, vectors
 from ragx.store.base import CommitResult, Counts, FileRow, Scored, StagedChunk
-from ragx.store.faults import REBUILD_HINT, translated
+from ragx.store.faults import REBUILD_HINT, reading, translated
 from ragx.store.lock import WriterLock
 from ragx.types import Chunk
 
@@ -30,6 +32,7 @@ DATABASE_NAME = "index.db"
 _BUSY_TIMEOUT_S = 10.0
 _KEEP_RETIRED_S = 30 * 24 * 3600  # an embedding without a chunk waits this long for a comeback
 _VECTOR_BATCH = 4096
+_SHORTEST, _LONGEST = 0.9, 1.1  # squared length of what counts as a unit vector
 _IN_LIMIT = 500  # bound parameters per statement; SQLite's oldest default limit is 999
 
 # The plus keeps the planner from running the match anew for every id.
@@ -92,12 +95,13 @@ class SqliteReader:
             raise IndexMissing(f"no index in {root}", hint="ragx index builds it")
         self._vectors: vectors.VectorIndex | None = None
         with translated("opening the index"):
+            seal.check_seal(path)
             self._db = _connect_reading(path)
         try:
-            with translated("opening the index"):
+            with reading("opening the index"):
                 schema.require_current(self._db)
                 row = self._db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
-            self._generation = int(row[0])
+                self._generation = int(row[0])
             if self._generation == 0:
                 raise IndexMissing(
                     f"the index in {root} is empty: no run has finished",
@@ -112,26 +116,26 @@ class SqliteReader:
         return self._generation
 
     def manifest(self) -> dict[str, str]:
-        with translated("reading the manifest"):
+        with reading("reading the manifest"):
             return _read_manifest(self._db)
 
     def counts(self) -> Counts:
-        with translated("counting rows"):
+        with reading("counting rows"):
             return _read_counts(self._db)
 
     def files(self) -> dict[str, FileRow]:
-        with translated("reading the files"):
+        with reading("reading the files"):
             return _read_files(self._db)
 
     def file(self, path: str) -> FileRow | None:
-        with translated("reading a file's entry"):
+        with reading("reading a file's entry"):
             row = self._db.execute(
                 f"SELECT {_FILE_COLUMNS} FROM files WHERE path = ?", (path,)
             ).fetchone()
         return FileRow(*row) if row else None
 
     def chunks(self, chunk_ids: Sequence[int]) -> dict[int, Chunk]:
-        with translated("reading chunks"):
+        with reading("reading chunks"):
             rows = self._db.execute(
                 f"SELECT {_CHUNK_COLUMNS} FROM chunks c JOIN files f USING (file_id)"
                 " WHERE c.chunk_id IN (SELECT value FROM json_each(?))",
@@ -140,7 +144,7 @@ class SqliteReader:
             return {row[0]: _chunk(row) for row in rows}
 
     def chunks_of(self, path: str) -> list[Chunk]:
-        with translated("reading chunks"):
+        with reading("reading chunks"):
             return [
                 _chunk(row)
                 for row in self._db.execute(
@@ -151,7 +155,7 @@ class SqliteReader:
             ]
 
     def unembedded(self, limit: int) -> tuple[int, list[str]]:
-        with translated("looking for chunks without a vector"):
+        with reading("looking for chunks without a vector"):
             row = self._db.execute("SELECT value FROM meta WHERE key = 'state.unembedded'")
             n = int(row.fetchone()[0])
             if not n or limit < 1:
@@ -164,7 +168,7 @@ class SqliteReader:
         return n, [path for (path,) in paths]
 
     def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
-        with translated("looking up embeddings"):
+        with reading("looking up embeddings"):
             return _known_embeddings(self._db, keys)
 
     def lexical(
@@ -173,7 +177,7 @@ class SqliteReader:
         if not expression or depth < 1:
             return []
         match = f"({expression}) NOT ({exclude})" if exclude else expression
-        with translated("searching the full text"):
+        with reading("searching the full text"):
             rows = self._db.execute(
                 f"SELECT rowid, -bm25(postings, {_marks(len(weights))}) AS score FROM postings"
                 " WHERE postings MATCH ? ORDER BY score DESC, rowid LIMIT ?",
@@ -186,7 +190,7 @@ class SqliteReader:
     ) -> dict[int, float]:
         if not expression or not chunk_ids:
             return {}
-        with translated("searching the full text"):
+        with reading("searching the full text"):
             return dict(
                 self._db.execute(
                     f"SELECT rowid, -bm25(postings, {_marks(len(weights))}) FROM postings"
@@ -198,7 +202,7 @@ class SqliteReader:
     def matching(self, expression: str, chunk_ids: Collection[int]) -> set[int]:
         if not expression or not chunk_ids:
             return set()
-        with translated("searching the full text"):
+        with reading("searching the full text"):
             rows = self._db.execute(
                 f"SELECT rowid FROM postings WHERE postings MATCH ? AND {_ROWID_IN_LIST}",
                 (expression, _id_list(chunk_ids)),
@@ -290,6 +294,10 @@ def _known_embeddings(db: sqlite3.Connection, keys: Collection[bytes]) -> set[by
     return known
 
 
+def _checksum(blob: bytes) -> int:
+    return xxhash.xxh3_64_intdigest(blob) >> 1  # SQLite's integers are signed
+
+
 def _vector_stamp(db: sqlite3.Connection) -> bytes:
     """What marks the derived files that fit the vectors of this snapshot; 16 bytes."""
     row = db.execute("SELECT value FROM meta WHERE key = 'state.vectors'").fetchone()
@@ -317,7 +325,7 @@ def _load_vectors(db: sqlite3.Connection) -> vectors.VectorRows:
     """Rows of the vector index in (chunk id, window) order."""
     import numpy as np
 
-    with translated("reading the vectors"):
+    with reading("reading the vectors"):
         joined = " FROM windows w JOIN embeddings e USING (key)"
         n, low, high = db.execute(
             f"SELECT count(*), min(length(e.vector)), max(length(e.vector)){joined}"
@@ -327,16 +335,18 @@ def _load_vectors(db: sqlite3.Connection) -> vectors.VectorRows:
         owners, labels = np.zeros(n, np.int64), np.zeros(n, np.int64)
         matrix = np.zeros((n, (low or 0) // 2), np.float32)
         cursor = db.execute(
-            f"SELECT w.chunk_id, w.key, e.vector{joined} ORDER BY w.chunk_id, w.window"
+            f"SELECT w.chunk_id, w.key, e.vector, e.checksum{joined} ORDER BY w.chunk_id, w.window"
         )
         at = 0
         while rows := cursor.fetchmany(_VECTOR_BATCH):
             end = at + len(rows)
-            owners[at:end] = [owner for owner, _, _ in rows]
+            owners[at:end] = [row[0] for row in rows]
             # Equal keys are equal vectors, so the key names the vector.
-            heads = b"".join(key[-8:] for _, key, _ in rows)
-            labels[at:end] = np.frombuffer(heads, "<u8") >> 1
-            blobs = b"".join(vector for _, _, vector in rows)
+            tails = b"".join(row[1][-8:] for row in rows)
+            labels[at:end] = np.frombuffer(tails, "<u8") >> 1
+            if any(_checksum(row[2]) != row[3] for row in rows):
+                raise IndexDamaged("a stored vector is damaged", hint=REBUILD_HINT)
+            blobs = b"".join(row[2] for row in rows)
             matrix[at:end] = np.frombuffer(blobs, "<f2").reshape(len(rows), -1)
             at = end
     return vectors.VectorRows(owners, labels, matrix)
@@ -387,13 +397,18 @@ class SqliteWriter:
     def _open(self, rebuild: bool) -> sqlite3.Connection:
         path = self._directory / DATABASE_NAME
         try:
-            return _connect_writing(path)
+            seal.check_seal(path)
+            sealed = seal.has_seal(path)
+            db = _connect_writing(path)
         except StoreError as fault:
             if not rebuild or fault.code not in ("index_damaged", "manifest_mismatch"):
                 raise
-        with translated("removing the damaged index"):
-            for suffix in ("", "-wal", "-shm", "-journal"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        else:
+            if not rebuild or sealed or _is_sound(db):
+                return db
+            db.close()
+        with translated("replacing the damaged index"):
+            _recreate(path)
         return _connect_writing(path)
 
     def _begin_staging(self) -> None:
@@ -401,11 +416,11 @@ class SqliteWriter:
             self._db.executescript(_STAGING)
 
     def manifest(self) -> dict[str, str]:
-        with translated("reading the manifest"):
+        with reading("reading the manifest"):
             return _read_manifest(self._db)
 
     def files(self) -> dict[str, FileRow]:
-        with translated("reading the files"):
+        with reading("reading the files"):
             return _read_files(self._db)
 
     def counts(self) -> Counts:
@@ -418,9 +433,19 @@ class SqliteWriter:
             return _known_embeddings(self._db, keys)
 
     def put_embeddings(self, items: Iterable[tuple[bytes, NDArray[np.float32]]]) -> None:
-        rows = [(key, vector.astype("<f2").tobytes()) for key, vector in items]
+        rows = []
+        for key, vector in items:
+            blob = vector.astype("<f2").tobytes()
+            length = float(vector @ vector)
+            if not _SHORTEST < length < _LONGEST:
+                raise StoreError(
+                    f"a vector of length {length**0.5:g} was refused: unit vectors are stored",
+                    code="bad_vector",
+                    hint="the embedding model or its server is at fault",
+                )
+            rows.append((key, blob, _checksum(blob)))
         with translated("saving embeddings"), self._transaction():
-            self._db.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?)", rows)
+            self._db.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", rows)
 
     def stage_file(self, row: FileRow, chunks: Sequence[StagedChunk]) -> None:
         with translated("staging a file"), self._transaction("DEFERRED"):
@@ -496,7 +521,7 @@ class SqliteWriter:
 
     def write_derived(self) -> None:
         """Make what readers map instead of reading rows: the vectors of this generation."""
-        with translated("reading the manifest"):
+        with reading("reading the manifest"):
             stamp = _vector_stamp(self._db)
             (any_vector,) = self._db.execute("SELECT EXISTS (SELECT 1 FROM windows)").fetchone()
         if any_vector:
@@ -506,18 +531,24 @@ class SqliteWriter:
 
     def dimension(self) -> int:
         """Width of the vectors of the last commit; 0 when there are none."""
-        with translated("reading the vectors"):
+        with reading("reading the vectors"):
             row = self._db.execute(
                 "SELECT length(e.vector) FROM windows w JOIN embeddings e USING (key) LIMIT 1"
             ).fetchone()
         return row[0] // 2 if row else 0
 
     def close(self) -> None:
+        path = self._directory / DATABASE_NAME
         try:
             # Leave no log behind where nobody else reads: the database alone is then complete.
+            complete = False
             with contextlib.suppress(sqlite3.Error):
-                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._db.execute("PRAGMA busy_timeout = 0")  # an open reader is not waited for
+                busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                complete = not busy
             self._db.close()
+            if complete and not seal.has_seal(path):
+                seal.write_seal(path)
         finally:
             self._lock.release()
 
@@ -641,6 +672,8 @@ class SqliteWriter:
 
     @contextlib.contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        if kind == "IMMEDIATE":
+            seal.drop_seal(self._directory / DATABASE_NAME)
         self._db.execute(f"BEGIN {kind}")
         try:
             yield
@@ -665,6 +698,42 @@ def _make_directory(directory: Path) -> None:
     ignore = directory / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")
+
+
+def _is_sound(db: sqlite3.Connection) -> bool:
+    """Whether SQLite finds its own structures whole, those of the full text included."""
+    try:
+        (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        db.execute("INSERT INTO postings (postings) VALUES ('integrity-check')")
+    except sqlite3.Error:
+        return False
+    return bool(verdict == "ok")
+
+
+def _recreate(path: Path) -> None:
+    """Put an empty index in the place of a damaged one, with every embedding that can be read."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}{vectors.TEMPORARY_SUFFIX}")
+    fresh.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as db:
+        schema.create(db)
+        db.execute("BEGIN")
+        db.executemany("INSERT OR IGNORE INTO embeddings VALUES (?, ?, ?)", _salvaged(path))
+        db.execute("COMMIT")
+    seal.drop_seal(path)
+    for suffix in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    os.replace(fresh, path)
+
+
+def _salvaged(path: Path) -> Iterator[tuple[bytes, bytes, int]]:
+    """Embeddings of a damaged index as far as it can be read: those whose checksum holds."""
+    try:
+        with contextlib.closing(_connect_reading(path)) as db:
+            for key, blob, checksum in db.execute("SELECT key, vector, checksum FROM embeddings"):
+                if isinstance(blob, bytes) and _checksum(blob) == checksum:
+                    yield key, blob, checksum
+    except sqlite3.Error:
+        return  # the rest has to be computed again
 
 
 def _connect_writing(path: Path) -> sqlite3.Connection:
