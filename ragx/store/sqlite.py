@@ -17,6 +17,7 @@ from ragx.algo.lexical import analyse
 from ragx.errors import IndexDamaged, IndexMissing, StoreError
 from ragx.store import schema, seal, vectors
 from ragx.store.base import CommitResult, Counts, FileRow, Scored, StagedChunk
+from ragx.store.failpoints import reach
 from ragx.store.faults import REBUILD_HINT, reading, translated
 from ragx.store.lock import WriterLock
 from ragx.types import Chunk
@@ -390,6 +391,7 @@ class SqliteWriter:
             self._db = self._open(rebuild)
             self._reset = False
             self._begin_staging()
+            reach("writer_opened")
         except BaseException:
             self._lock.release()
             raise
@@ -446,6 +448,8 @@ class SqliteWriter:
             rows.append((key, blob, _checksum(blob)))
         with translated("saving embeddings"), self._transaction():
             self._db.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", rows)
+        with translated("saving embeddings"):
+            reach("embeddings_saved")
 
     def stage_file(self, row: FileRow, chunks: Sequence[StagedChunk]) -> None:
         with translated("staging a file"), self._transaction("DEFERRED"):
@@ -462,6 +466,7 @@ class SqliteWriter:
                     for window, key in enumerate(staged.window_keys)
                 ],
             )
+            reach("file_staged")
 
     def stage_stat(self, row: FileRow) -> None:
         with translated("staging a file"), self._transaction("DEFERRED"):
@@ -493,6 +498,7 @@ class SqliteWriter:
     def commit(self, manifest: Mapping[str, str]) -> CommitResult:
         with translated("committing the run"), self._transaction():
             generation = self._next_generation()
+            reach("commit_begun")
             if self._reset:
                 # Everything known goes unless it was staged again.
                 self._db.execute(
@@ -500,6 +506,7 @@ class SqliteWriter:
                     " WHERE path NOT IN (SELECT path FROM temp.staged_files)"
                 )
             deleted = self._drop_old_chunks()
+            reach("commit_chunks_dropped")
             self._stamp_vectors()
             self._db.execute(
                 "DELETE FROM files WHERE path IN (SELECT path FROM temp.staged_deletes)"
@@ -516,6 +523,9 @@ class SqliteWriter:
             self._retire_embeddings()
             for table in ("files", "deletes", "chunks", "windows"):
                 self._db.execute(f"DELETE FROM temp.staged_{table}")
+            reach("commit_before_end")
+        with translated("committing the run"):
+            reach("committed")
         self._reset = False
         return CommitResult(generation, added, deleted)
 
@@ -528,6 +538,8 @@ class SqliteWriter:
             vectors.write_vectors(self._directory, stamp, lambda: _load_vectors(self._db))
         else:
             vectors.drop_vectors(self._directory)
+        with translated("writing the vectors"):
+            reach("derived_written")
 
     def dimension(self) -> int:
         """Width of the vectors of the last commit; 0 when there are none."""
@@ -547,8 +559,11 @@ class SqliteWriter:
                 busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 complete = not busy
             self._db.close()
-            if complete and not seal.has_seal(path):
-                seal.write_seal(path)
+            with translated("closing the index"):
+                reach("log_emptied")
+                if complete and not seal.has_seal(path):
+                    seal.write_seal(path)
+                reach("sealed")
         finally:
             self._lock.release()
 
@@ -650,12 +665,14 @@ class SqliteWriter:
             "INSERT INTO windows SELECT chunk_id, window, key FROM temp.staged_windows"
             " ORDER BY chunk_id, window"
         )
+        reach("commit_chunks_inserted")
         db.execute(
             "INSERT INTO postings (rowid, body, heading, path, symbols)"
             " SELECT chunk_id, t_body, t_heading, t_path, t_symbols FROM temp.staged_chunks"
             " WHERE chunk_id NOT IN (SELECT chunk_id FROM temp.outgoing WHERE same_terms)"
             " ORDER BY chunk_id"
         )
+        reach("commit_postings_inserted")
         (added,) = db.execute(
             "SELECT count(*) FROM temp.staged_chunks"
             " WHERE chunk_id NOT IN (SELECT chunk_id FROM temp.outgoing)"

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 from ragx.store.base import Scored
+from ragx.store.failpoints import reach
 from ragx.store.faults import translated
 
 if TYPE_CHECKING:
@@ -312,7 +313,9 @@ def _replace(path: Path, parts: list[Any]) -> None:
         with open(temporary, "wb", opener=_private) as file:
             for part in parts:
                 file.write(part)
+        reach("matrix_written")
         os.replace(temporary, path)
+        reach("matrix_replaced")
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
