@@ -154,7 +154,7 @@ def test_lexical_leaves_out_and_stops_at_depth(tmp_path: Path, write: Write) -> 
 def test_an_open_reader_keeps_its_answers_and_a_new_one_sees_the_commit(
     tmp_path: Path, write: Write, vector_of, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragx.store.sqlite._BUSY_TIMEOUT_S", 0.5)  # see the test of close() below
+    monkeypatch.setattr("ragx.store.connect._BUSY_TIMEOUT_S", 0.5)  # see the test of close() below
     write({"a.md": ["zebra apple"], "b.md": ["banana"]})
     old = SqliteReader(tmp_path)
     try:
@@ -413,7 +413,7 @@ def test_readers_in_many_threads_while_runs_commit(tmp_path: Path, write: Write,
 def test_an_open_reader_does_not_hold_a_run_up(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragx.store.sqlite._BUSY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("ragx.store.connect._BUSY_TIMEOUT_S", 0.1)
     write({"a.md": ["zebra"]})
     with closing(SqliteReader(tmp_path)):
         write({"a.md": ["apple"]})  # would fail at the busy timeout if it waited for the reader

@@ -1,0 +1,132 @@
+"""Where the database lies, and how it is opened, checked and replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from ragx.store import schema, seal, vectors
+from ragx.store.faults import translated
+
+__all__ = [
+    "DATABASE_NAME",
+    "INDEX_DIRECTORY",
+    "connect_reading",
+    "connect_writing",
+    "index_directory",
+    "is_sound",
+    "make_directory",
+    "recreate",
+]
+
+INDEX_DIRECTORY = ".ragx"
+DATABASE_NAME = "index.db"
+_BUSY_TIMEOUT_S = 10.0
+
+
+def index_directory(root: Path) -> Path:
+    """Where the index of a corpus lives."""
+    return root / INDEX_DIRECTORY
+
+
+def make_directory(directory: Path) -> None:
+    """Make the index directory, private and ignored by git."""
+    directory.mkdir(mode=0o700, exist_ok=True)
+    ignore = directory / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+
+
+def connect_reading(path: Path) -> sqlite3.Connection:
+    """A read-only connection inside a read transaction: the snapshot."""
+    uri = path.resolve().as_uri()
+    # A writable directory first: WAL readers need to make the shared-memory file. In a read-only
+    # one nobody can be writing, so the file is read as it lies.
+    faults: list[sqlite3.Error] = []
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        if "immutable" in options and _wal_holds_data(path):
+            continue
+        connection = sqlite3.connect(
+            f"{uri}?{options}",
+            uri=True,
+            timeout=_BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError as fault:
+            connection.close()
+            faults.append(fault)
+            continue
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+    raise faults[0]
+
+
+def _wal_holds_data(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    return False
+
+
+def connect_writing(path: Path) -> sqlite3.Connection:
+    """A connection to the database, which is made if need be."""
+    with translated("opening the index"):
+        db = sqlite3.connect(
+            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if not tables:
+                schema.create(db)
+            schema.require_current(db)
+        except BaseException:
+            db.close()
+            raise
+    path.chmod(0o600)
+    return db
+
+
+def is_sound(db: sqlite3.Connection) -> bool:
+    """Whether SQLite finds its own structures whole, those of the full text included."""
+    try:
+        (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        db.execute("INSERT INTO postings (postings) VALUES ('integrity-check')")
+    except sqlite3.Error:
+        return False
+    return bool(verdict == "ok")
+
+
+def recreate(path: Path) -> None:
+    """Put an empty index in the place of a damaged one, with every embedding that can be read."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}{vectors.TEMPORARY_SUFFIX}")
+    fresh.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as db:
+        schema.create(db)
+        db.execute("BEGIN")
+        db.executemany("INSERT OR IGNORE INTO embeddings VALUES (?, ?, ?)", _salvaged(path))
+        db.execute("COMMIT")
+    seal.drop_seal(path)
+    for suffix in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    os.replace(fresh, path)
+
+
+def _salvaged(path: Path) -> Iterator[tuple[bytes, bytes, int]]:
+    """Embeddings of a damaged index as far as it can be read: those whose checksum holds."""
+    try:
+        with contextlib.closing(connect_reading(path)) as db:
+            for key, blob, stored in db.execute("SELECT key, vector, checksum FROM embeddings"):
+                if isinstance(blob, bytes) and checksum(blob) == stored:
+                    yield key, blob, stored
+    except sqlite3.Error:
+        return  # the rest has to be computed again

@@ -1,0 +1,199 @@
+"""The SQLite engine's reader: a snapshot of the last commit."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragx.errors import IndexMissing
+from ragx.store import schema, seal, vectors
+from ragx.store.base import Counts, FileRow, Scored
+from ragx.store.connect import DATABASE_NAME, connect_reading, index_directory
+from ragx.store.faults import reading, translated
+from ragx.store.rows import (
+    CHUNK_COLUMNS,
+    FILE_COLUMNS,
+    ROWID_IN_LIST,
+    id_list,
+    known_embeddings,
+    load_vectors,
+    marks,
+    read_counts,
+    read_files,
+    read_manifest,
+    to_chunk,
+    vector_stamp,
+)
+from ragx.types import Chunk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SqliteReader"]
+
+
+class SqliteReader:
+    """A snapshot of the last commit; see `store.base.Reader`.
+
+    Raises:
+        IndexMissing: there is no index.
+        IndexDamaged, StoreError: it cannot be read.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._directory = index_directory(root)
+        path = self._directory / DATABASE_NAME
+        if not path.is_file():
+            raise IndexMissing(f"no index in {root}", hint="ragx index builds it")
+        self._vectors: vectors.VectorIndex | None = None
+        with translated("opening the index"):
+            seal.check_seal(path)
+            self._db = connect_reading(path)
+        try:
+            with reading("opening the index"):
+                schema.require_current(self._db)
+                row = self._db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+                self._generation = int(row[0])
+            if self._generation == 0:
+                raise IndexMissing(
+                    f"the index in {root} is empty: no run has finished",
+                    hint="ragx index builds it",
+                )
+        except BaseException:
+            self._db.close()
+            raise
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    def manifest(self) -> dict[str, str]:
+        with reading("reading the manifest"):
+            return read_manifest(self._db)
+
+    def counts(self) -> Counts:
+        with reading("counting rows"):
+            return read_counts(self._db)
+
+    def files(self) -> dict[str, FileRow]:
+        with reading("reading the files"):
+            return read_files(self._db)
+
+    def file(self, path: str) -> FileRow | None:
+        with reading("reading a file's entry"):
+            row = self._db.execute(
+                f"SELECT {FILE_COLUMNS} FROM files WHERE path = ?", (path,)
+            ).fetchone()
+        return FileRow(*row) if row else None
+
+    def chunks(self, chunk_ids: Sequence[int]) -> dict[int, Chunk]:
+        with reading("reading chunks"):
+            rows = self._db.execute(
+                f"SELECT {CHUNK_COLUMNS} FROM chunks c JOIN files f USING (file_id)"
+                " WHERE c.chunk_id IN (SELECT value FROM json_each(?))",
+                (id_list(chunk_ids),),
+            )
+            return {row[0]: to_chunk(row) for row in rows}
+
+    def chunks_of(self, path: str) -> list[Chunk]:
+        with reading("reading chunks"):
+            return [
+                to_chunk(row)
+                for row in self._db.execute(
+                    f"SELECT {CHUNK_COLUMNS} FROM chunks c JOIN files f USING (file_id)"
+                    " WHERE f.path = ? ORDER BY c.ordinal",
+                    (path,),
+                )
+            ]
+
+    def unembedded(self, limit: int) -> tuple[int, list[str]]:
+        with reading("looking for chunks without a vector"):
+            row = self._db.execute("SELECT value FROM meta WHERE key = 'state.unembedded'")
+            n = int(row.fetchone()[0])
+            if not n or limit < 1:
+                return n, []
+            paths = self._db.execute(
+                "SELECT DISTINCT f.path FROM chunks c JOIN files f USING (file_id) WHERE NOT EXISTS"
+                " (SELECT 1 FROM windows w WHERE w.chunk_id = c.chunk_id) ORDER BY f.path LIMIT ?",
+                (limit,),
+            ).fetchall()
+        return n, [path for (path,) in paths]
+
+    def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
+        with reading("looking up embeddings"):
+            return known_embeddings(self._db, keys)
+
+    def lexical(
+        self, expression: str, *, depth: int, weights: Sequence[float], exclude: str = ""
+    ) -> list[Scored]:
+        if not expression or depth < 1:
+            return []
+        match = f"({expression}) NOT ({exclude})" if exclude else expression
+        with reading("searching the full text"):
+            rows = self._db.execute(
+                f"SELECT rowid, -bm25(postings, {marks(len(weights))}) AS score FROM postings"
+                " WHERE postings MATCH ? ORDER BY score DESC, rowid LIMIT ?",
+                (*weights, match, depth),
+            ).fetchall()
+        return [(int(chunk_id), float(score)) for chunk_id, score in rows]
+
+    def lexical_scores(
+        self, expression: str, chunk_ids: Collection[int], *, weights: Sequence[float]
+    ) -> dict[int, float]:
+        if not expression or not chunk_ids:
+            return {}
+        with reading("searching the full text"):
+            return dict(
+                self._db.execute(
+                    f"SELECT rowid, -bm25(postings, {marks(len(weights))}) FROM postings"
+                    f" WHERE postings MATCH ? AND {ROWID_IN_LIST}",
+                    (*weights, expression, id_list(chunk_ids)),
+                )
+            )
+
+    def matching(self, expression: str, chunk_ids: Collection[int]) -> set[int]:
+        if not expression or not chunk_ids:
+            return set()
+        with reading("searching the full text"):
+            rows = self._db.execute(
+                f"SELECT rowid FROM postings WHERE postings MATCH ? AND {ROWID_IN_LIST}",
+                (expression, id_list(chunk_ids)),
+            )
+            return {chunk_id for (chunk_id,) in rows}
+
+    def vector(self, query: NDArray[np.float32], *, depth: int) -> list[Scored]:
+        return self._vector_index().search(query, depth=depth)
+
+    def vector_scores(
+        self, query: NDArray[np.float32], chunk_ids: Collection[int]
+    ) -> dict[int, float]:
+        return self._vector_index().scores(query, chunk_ids)
+
+    def dimension(self) -> int:
+        """Width of the stored vectors; 0 when there are none."""
+        return self._vector_index().dimension
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _vector_index(self) -> vectors.VectorIndex:
+        if self._vectors is None:
+            self._vectors = vectors.open_vectors(
+                self._directory,
+                vector_stamp(self._db),
+                lambda: load_vectors(self._db),
+                is_current=self._is_current,
+            )
+        return self._vectors
+
+    def _is_current(self) -> bool:
+        """Whether no commit has followed the one that this snapshot shows."""
+        try:
+            with contextlib.closing(connect_reading(self._directory / DATABASE_NAME)) as db:
+                return vector_stamp(db) == vector_stamp(self._db)
+        except sqlite3.Error:
+            return False

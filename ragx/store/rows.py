@@ -1,0 +1,156 @@
+"""Rows of the SQLite index and what they stand for; used by reader and writer alike."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable
+
+import xxhash
+
+from ragx.algo.lexical import analyse
+from ragx.errors import IndexDamaged
+from ragx.store import vectors
+from ragx.store.base import Counts, FileRow
+from ragx.store.faults import REBUILD_HINT, reading
+from ragx.types import Chunk
+
+__all__ = [
+    "CHUNK_COLUMNS",
+    "FILE_COLUMNS",
+    "ROWID_IN_LIST",
+    "checksum",
+    "id_list",
+    "known_embeddings",
+    "load_vectors",
+    "marks",
+    "posting_terms",
+    "read_counts",
+    "read_files",
+    "read_manifest",
+    "to_chunk",
+    "vector_stamp",
+]
+
+_VECTOR_BATCH = 4096
+_IN_LIMIT = 500  # bound parameters per statement; SQLite's oldest default limit is 999
+
+# The plus keeps the planner from running the match anew for every id.
+ROWID_IN_LIST = "+rowid IN (SELECT value FROM json_each(?))"
+
+FILE_COLUMNS = (
+    "path, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, code, note,"
+    " encoding, language, title, n_chunks"
+)
+CHUNK_COLUMNS = (
+    "c.chunk_id, f.path, c.ordinal, c.byte_start, c.byte_end, c.line_start, c.line_end, c.text,"
+    " c.heading, c.symbols"
+)
+
+
+def id_list(chunk_ids: Iterable[int]) -> str:
+    """Ids as one bound parameter, however many there are."""
+    return json.dumps(sorted(chunk_ids))
+
+
+def marks(n: int) -> str:
+    """Placeholders for n bound parameters."""
+    return ",".join("?" * n)
+
+
+def to_chunk(row: tuple[int, str, int, int, int, int, int, str, str, str]) -> Chunk:
+    """A row of CHUNK_COLUMNS as a chunk."""
+    return Chunk(*row[:8], heading=_strings(row[8]), symbols=_strings(row[9]))
+
+
+def _strings(packed: str) -> tuple[str, ...]:
+    return tuple(json.loads(packed)) if packed != "[]" else ()
+
+
+def posting_terms(chunk: Chunk) -> tuple[str, str, str, str]:
+    """Terms of the four full-text columns: body, heading, path, symbols."""
+    return (
+        analyse(chunk.text),
+        analyse("\n".join(chunk.heading)),
+        analyse(chunk.path),
+        analyse("\n".join(chunk.symbols)),
+    )
+
+
+def read_manifest(db: sqlite3.Connection) -> dict[str, str]:
+    """Settings that the index was built with."""
+    rows = db.execute("SELECT key, value FROM meta ORDER BY key").fetchall()
+    return {key: value for key, value in rows if key != "generation" and "." not in key}
+
+
+def known_embeddings(db: sqlite3.Connection, keys: Collection[bytes]) -> set[bytes]:
+    """Those of the keys whose vectors are stored."""
+    ordered = sorted(keys)
+    known: set[bytes] = set()
+    for start in range(0, len(ordered), _IN_LIMIT):
+        batch = ordered[start : start + _IN_LIMIT]
+        rows = db.execute(f"SELECT key FROM embeddings WHERE key IN ({marks(len(batch))})", batch)
+        known.update(key for (key,) in rows)
+    return known
+
+
+def checksum(blob: bytes) -> int:
+    """What a stored vector is compared with when it is read."""
+    return xxhash.xxh3_64_intdigest(blob) >> 1  # SQLite's integers are signed
+
+
+def vector_stamp(db: sqlite3.Connection) -> bytes:
+    """What marks the derived files that fit the vectors of this snapshot; 16 bytes."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'state.vectors'").fetchone()
+    return bytes.fromhex(row[0]) if row else bytes(16)
+
+
+def read_files(db: sqlite3.Connection) -> dict[str, FileRow]:
+    """Every known file by path, in path order."""
+    rows = db.execute(f"SELECT {FILE_COLUMNS} FROM files ORDER BY path")
+    return {row[0]: FileRow(*row) for row in rows}
+
+
+def read_counts(db: sqlite3.Connection) -> Counts:
+    """How many rows of each kind there are."""
+
+    def one(sql: str) -> int:
+        return int(db.execute(sql).fetchone()[0])
+
+    return Counts(
+        files=one("SELECT count(*) FROM files WHERE status = 'ok'"),
+        chunks=one("SELECT count(*) FROM chunks"),
+        vectors=one("SELECT count(*) FROM windows WHERE window = 0"),
+        postings=one("SELECT count(*) FROM postings_docsize"),
+    )
+
+
+def load_vectors(db: sqlite3.Connection) -> vectors.VectorRows:
+    """Rows of the vector index in (chunk id, window) order."""
+    import numpy as np
+
+    with reading("reading the vectors"):
+        joined = " FROM windows w JOIN embeddings e USING (key)"
+        n, low, high = db.execute(
+            f"SELECT count(*), min(length(e.vector)), max(length(e.vector)){joined}"
+        ).fetchone()
+        if low != high:
+            raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
+        owners, labels = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        matrix = np.zeros((n, (low or 0) // 2), np.float32)
+        cursor = db.execute(
+            f"SELECT w.chunk_id, w.key, e.vector, e.checksum{joined} ORDER BY w.chunk_id, w.window"
+        )
+        at = 0
+        while rows := cursor.fetchmany(_VECTOR_BATCH):
+            end = at + len(rows)
+            owners[at:end] = [row[0] for row in rows]
+            # Equal keys are equal vectors, so the key names the vector.
+            tails = b"".join(row[1][-8:] for row in rows)
+            labels[at:end] = np.frombuffer(tails, "<u8") >> 1
+            if any(checksum(row[2]) != row[3] for row in rows):
+                raise IndexDamaged("a stored vector is damaged", hint=REBUILD_HINT)
+            blobs = b"".join(row[2] for row in rows)
+            matrix[at:end] = np.frombuffer(blobs, "<f2").reshape(len(rows), -1)
+            at = end
+    return vectors.VectorRows(owners, labels, matrix)

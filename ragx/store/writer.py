@@ -1,0 +1,407 @@
+"""The SQLite engine's writer: stages a run's changes and commits them at once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragx.errors import StoreError
+from ragx.store import seal, vectors
+from ragx.store.base import CommitResult, Counts, FileRow, StagedChunk
+from ragx.store.connect import (
+    DATABASE_NAME,
+    connect_writing,
+    index_directory,
+    is_sound,
+    make_directory,
+    recreate,
+)
+from ragx.store.failpoints import reach
+from ragx.store.faults import reading, translated
+from ragx.store.lock import WriterLock
+from ragx.store.rows import (
+    CHUNK_COLUMNS,
+    FILE_COLUMNS,
+    checksum,
+    known_embeddings,
+    load_vectors,
+    marks,
+    posting_terms,
+    read_counts,
+    read_files,
+    read_manifest,
+    to_chunk,
+    vector_stamp,
+)
+from ragx.types import Chunk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SqliteWriter"]
+
+_KEEP_RETIRED_S = 30 * 24 * 3600  # an embedding without a chunk waits this long for a comeback
+_SHORTEST, _LONGEST = 0.9, 1.1  # squared length of what counts as a unit vector
+
+_STAGING = """
+CREATE TEMP TABLE staged_files (
+    path TEXT PRIMARY KEY, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, code,
+    note, encoding, language, title, n_chunks, replaces_chunks INTEGER NOT NULL
+);
+CREATE TEMP TABLE staged_deletes (path TEXT PRIMARY KEY);
+CREATE TEMP TABLE staged_chunks (
+    chunk_id INTEGER PRIMARY KEY, path, ordinal, byte_start, byte_end, line_start, line_end,
+    heading, symbols, text, t_body, t_heading, t_path, t_symbols
+);
+CREATE TEMP TABLE staged_windows (
+    chunk_id INTEGER, window INTEGER, key BLOB, PRIMARY KEY (chunk_id, window)
+) WITHOUT ROWID;
+"""
+
+
+class SqliteWriter:
+    """The only writer; see `store.base.Writer`. What is staged lies in temporary tables on disk.
+
+    Args:
+        root: the corpus; `.ragx/` is made if need be.
+        rebuild: start from an empty index where the present one is damaged or of another version.
+
+    Raises:
+        IndexBusy: another process is writing.
+        StoreError: the index cannot be opened or made.
+    """
+
+    def __init__(self, root: Path, *, rebuild: bool = False) -> None:
+        self._directory = index_directory(root)
+        with translated("making the index directory"):
+            make_directory(self._directory)
+        self._lock = WriterLock(self._directory)
+        try:
+            vectors.sweep(self._directory)
+            self._db = self._open(rebuild)
+            self._reset = False
+            self._begin_staging()
+            reach("writer_opened")
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, rebuild: bool) -> sqlite3.Connection:
+        path = self._directory / DATABASE_NAME
+        try:
+            seal.check_seal(path)
+            sealed = seal.has_seal(path)
+            db = connect_writing(path)
+        except StoreError as fault:
+            if not rebuild or fault.code not in ("index_damaged", "manifest_mismatch"):
+                raise
+        else:
+            if not rebuild or sealed or is_sound(db):
+                return db
+            db.close()
+        with translated("replacing the damaged index"):
+            recreate(path)
+        return connect_writing(path)
+
+    def _begin_staging(self) -> None:
+        with translated("preparing the run"):
+            self._db.executescript(_STAGING)
+
+    def manifest(self) -> dict[str, str]:
+        with reading("reading the manifest"):
+            return read_manifest(self._db)
+
+    def files(self) -> dict[str, FileRow]:
+        with reading("reading the files"):
+            return read_files(self._db)
+
+    def counts(self) -> Counts:
+        """Rows of the last commit."""
+        with translated("counting rows"):
+            return read_counts(self._db)
+
+    def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
+        with translated("looking up embeddings"):
+            return known_embeddings(self._db, keys)
+
+    def put_embeddings(self, items: Iterable[tuple[bytes, NDArray[np.float32]]]) -> None:
+        rows = []
+        for key, vector in items:
+            blob = vector.astype("<f2").tobytes()
+            length = float(vector @ vector)
+            if not _SHORTEST < length < _LONGEST:
+                raise StoreError(
+                    f"a vector of length {length**0.5:g} was refused: unit vectors are stored",
+                    code="bad_vector",
+                    hint="the embedding model or its server is at fault",
+                )
+            rows.append((key, blob, checksum(blob)))
+        with translated("saving embeddings"), self._transaction():
+            self._db.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", rows)
+        with translated("saving embeddings"):
+            reach("embeddings_saved")
+
+    def stage_file(self, row: FileRow, chunks: Sequence[StagedChunk]) -> None:
+        with translated("staging a file"), self._transaction("DEFERRED"):
+            self._stage_row(row, replaces_chunks=1)
+            self._db.executemany(
+                f"INSERT INTO temp.staged_chunks VALUES ({marks(14)})",
+                [_staged_row(staged.chunk) for staged in chunks],
+            )
+            self._db.executemany(
+                "INSERT INTO temp.staged_windows VALUES (?, ?, ?)",
+                [
+                    (staged.chunk.chunk_id, window, key)
+                    for staged in chunks
+                    for window, key in enumerate(staged.window_keys)
+                ],
+            )
+            reach("file_staged")
+
+    def stage_stat(self, row: FileRow) -> None:
+        with translated("staging a file"), self._transaction("DEFERRED"):
+            self._stage_row(row, replaces_chunks=0)
+
+    def _stage_row(self, row: FileRow, *, replaces_chunks: int) -> None:
+        self._db.execute(
+            f"INSERT OR REPLACE INTO temp.staged_files VALUES ({marks(15)})",
+            (
+                row.path, row.content_hash, row.size, row.mtime_ns, row.ctime_ns, row.inode,
+                row.scanned_ns, row.status, row.code, row.note, row.encoding, row.language,
+                row.title, row.n_chunks, replaces_chunks,
+            ),
+        )  # fmt: skip
+
+    def confirm(self, path: str, scanned_ns: int) -> None:
+        with translated("staging a file"):
+            self._db.execute(
+                "UPDATE temp.staged_files SET scanned_ns = ? WHERE path = ?", (scanned_ns, path)
+            )
+
+    def stage_delete(self, path: str) -> None:
+        with translated("staging a file"):
+            self._db.execute("INSERT OR IGNORE INTO temp.staged_deletes VALUES (?)", (path,))
+
+    def reset(self) -> None:
+        self._reset = True
+
+    def commit(self, manifest: Mapping[str, str]) -> CommitResult:
+        with translated("committing the run"), self._transaction():
+            generation = self._next_generation()
+            reach("commit_begun")
+            if self._reset:
+                # Everything known goes unless it was staged again.
+                self._db.execute(
+                    "INSERT OR IGNORE INTO temp.staged_deletes SELECT path FROM files"
+                    " WHERE path NOT IN (SELECT path FROM temp.staged_files)"
+                )
+            deleted = self._drop_old_chunks()
+            reach("commit_chunks_dropped")
+            self._stamp_vectors()
+            self._db.execute(
+                "DELETE FROM files WHERE path IN (SELECT path FROM temp.staged_deletes)"
+            )
+            added = self._insert_staged()
+            self._db.execute(
+                "DELETE FROM meta WHERE key != 'generation' AND key NOT LIKE 'state.%'"
+            )
+            self._db.execute(
+                "INSERT OR REPLACE INTO meta SELECT 'state.unembedded', count(*) FROM chunks c"
+                " WHERE NOT EXISTS (SELECT 1 FROM windows w WHERE w.chunk_id = c.chunk_id)"
+            )
+            self._db.executemany("INSERT INTO meta VALUES (?, ?)", sorted(manifest.items()))
+            self._retire_embeddings()
+            for table in ("files", "deletes", "chunks", "windows"):
+                self._db.execute(f"DELETE FROM temp.staged_{table}")
+            reach("commit_before_end")
+        with translated("committing the run"):
+            reach("committed")
+        self._reset = False
+        return CommitResult(generation, added, deleted)
+
+    def write_derived(self) -> None:
+        """Make what readers map instead of reading rows: the vectors of this generation."""
+        with reading("reading the manifest"):
+            stamp = vector_stamp(self._db)
+            (any_vector,) = self._db.execute("SELECT EXISTS (SELECT 1 FROM windows)").fetchone()
+        if any_vector:
+            vectors.write_vectors(self._directory, stamp, lambda: load_vectors(self._db))
+        else:
+            vectors.drop_vectors(self._directory)
+        with translated("writing the vectors"):
+            reach("derived_written")
+
+    def dimension(self) -> int:
+        """Width of the vectors of the last commit; 0 when there are none."""
+        with reading("reading the vectors"):
+            row = self._db.execute(
+                "SELECT length(e.vector) FROM windows w JOIN embeddings e USING (key) LIMIT 1"
+            ).fetchone()
+        return row[0] // 2 if row else 0
+
+    def close(self) -> None:
+        path = self._directory / DATABASE_NAME
+        try:
+            # Leave no log behind where nobody else reads: the database alone is then complete.
+            complete = False
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("PRAGMA busy_timeout = 0")  # an open reader is not waited for
+                busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                complete = not busy
+            self._db.close()
+            with translated("closing the index"):
+                reach("log_emptied")
+                if complete and not seal.has_seal(path):
+                    seal.write_seal(path)
+                reach("sealed")
+        finally:
+            self._lock.release()
+
+    def _next_generation(self) -> int:
+        self._db.execute(
+            "UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'generation'"
+        )
+        (value,) = self._db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+        return int(value)
+
+    def _stamp_vectors(self) -> None:
+        """Give the vectors a new stamp if this commit changes any, so that derived files follow.
+
+        The stamp is random: a database made anew never fits files that an older one left.
+        """
+        (changed,) = self._db.execute(
+            "SELECT EXISTS (SELECT 1 FROM temp.outgoing) OR EXISTS"
+            " (SELECT 1 FROM temp.staged_windows) OR NOT EXISTS"
+            " (SELECT 1 FROM meta WHERE key = 'state.vectors')"
+        ).fetchone()
+        if changed:
+            self._db.execute(
+                "INSERT OR REPLACE INTO meta VALUES ('state.vectors', ?)", (os.urandom(16).hex(),)
+            )
+
+    def _drop_old_chunks(self) -> int:
+        """Remove rows of replaced and deleted files; postings of unchanged chunks stay."""
+        db = self._db
+        db.execute("DROP TABLE IF EXISTS temp.outgoing")
+        db.execute(
+            "CREATE TEMP TABLE outgoing AS SELECT c.chunk_id,"
+            " s.chunk_id IS NOT NULL AS stays,"
+            " s.chunk_id IS NOT NULL AND s.heading = c.heading AND s.symbols = c.symbols"
+            " AND s.path = f.path AS same_terms"
+            " FROM chunks c JOIN files f USING (file_id)"
+            " LEFT JOIN temp.staged_chunks s ON s.chunk_id = c.chunk_id"
+            " WHERE f.path IN (SELECT path FROM temp.staged_deletes"
+            " UNION SELECT path FROM temp.staged_files WHERE replaces_chunks)"
+            " ORDER BY c.chunk_id"
+        )
+        if self._reset:
+            # Also right when the stored terms were made by another version of the analysis.
+            db.execute("UPDATE temp.outgoing SET same_terms = 0")
+            db.execute("INSERT INTO postings (postings) VALUES ('delete-all')")
+            self._restore_postings()
+        else:
+            self._drop_postings()
+        db.execute(
+            "INSERT OR REPLACE INTO retired SELECT DISTINCT w.key, ? FROM windows w"
+            " JOIN temp.outgoing o USING (chunk_id)",
+            (int(time.time()),),
+        )
+        db.execute("DELETE FROM windows WHERE chunk_id IN (SELECT chunk_id FROM temp.outgoing)")
+        db.execute("DELETE FROM chunks WHERE chunk_id IN (SELECT chunk_id FROM temp.outgoing)")
+        (deleted,) = db.execute("SELECT count(*) FROM temp.outgoing WHERE NOT stays").fetchone()
+        return int(deleted)
+
+    def _drop_postings(self) -> None:
+        """A contentless FTS5 row goes by naming the very terms that it was made of."""
+        db = self._db
+        # Ascending row ids keep FTS5 from flushing its buffer at every step.
+        gone = db.execute(
+            f"SELECT {CHUNK_COLUMNS} FROM temp.outgoing o JOIN chunks c USING (chunk_id)"
+            " JOIN files f USING (file_id) WHERE NOT o.same_terms ORDER BY c.chunk_id"
+        )
+        while rows := gone.fetchmany(1000):
+            db.executemany(
+                "INSERT INTO postings (postings, rowid, body, heading, path, symbols)"
+                " VALUES ('delete', ?, ?, ?, ?, ?)",
+                [(row[0], *posting_terms(to_chunk(row))) for row in rows],
+            )
+
+    def _restore_postings(self) -> None:
+        """Postings of the chunks that a full rebuild keeps: of files that it could not read."""
+        kept = self._db.execute(
+            f"SELECT {CHUNK_COLUMNS} FROM chunks c JOIN files f USING (file_id)"
+            " WHERE c.chunk_id NOT IN (SELECT chunk_id FROM temp.outgoing) ORDER BY c.chunk_id"
+        )
+        self._db.executemany(
+            "INSERT INTO postings (rowid, body, heading, path, symbols) VALUES (?, ?, ?, ?, ?)",
+            [(row[0], *posting_terms(to_chunk(row))) for row in kept.fetchall()],
+        )
+
+    def _insert_staged(self) -> int:
+        db = self._db
+        updates = ", ".join(
+            f"{name} = excluded.{name}" for name in FILE_COLUMNS.replace(" ", "").split(",")[1:]
+        )
+        db.execute(
+            f"INSERT INTO files ({FILE_COLUMNS}) SELECT {FILE_COLUMNS} FROM temp.staged_files"
+            f" WHERE true ORDER BY path ON CONFLICT (path) DO UPDATE SET {updates}"
+        )
+        db.execute(
+            "INSERT INTO chunks SELECT s.chunk_id, f.file_id, s.ordinal, s.byte_start, s.byte_end,"
+            " s.line_start, s.line_end, s.heading, s.symbols, s.text"
+            " FROM temp.staged_chunks s JOIN files f USING (path) ORDER BY s.chunk_id"
+        )
+        db.execute(
+            "INSERT INTO windows SELECT chunk_id, window, key FROM temp.staged_windows"
+            " ORDER BY chunk_id, window"
+        )
+        reach("commit_chunks_inserted")
+        db.execute(
+            "INSERT INTO postings (rowid, body, heading, path, symbols)"
+            " SELECT chunk_id, t_body, t_heading, t_path, t_symbols FROM temp.staged_chunks"
+            " WHERE chunk_id NOT IN (SELECT chunk_id FROM temp.outgoing WHERE same_terms)"
+            " ORDER BY chunk_id"
+        )
+        reach("commit_postings_inserted")
+        (added,) = db.execute(
+            "SELECT count(*) FROM temp.staged_chunks"
+            " WHERE chunk_id NOT IN (SELECT chunk_id FROM temp.outgoing)"
+        ).fetchone()
+        return int(added)
+
+    def _retire_embeddings(self) -> None:
+        self._db.execute("DELETE FROM retired WHERE key IN (SELECT key FROM windows)")
+        old = (int(time.time()) - _KEEP_RETIRED_S,)
+        self._db.execute(
+            "DELETE FROM embeddings WHERE key IN (SELECT key FROM retired WHERE at_s < ?)", old
+        )
+        self._db.execute("DELETE FROM retired WHERE at_s < ?", old)
+
+    @contextlib.contextmanager
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        if kind == "IMMEDIATE":
+            seal.drop_seal(self._directory / DATABASE_NAME)
+        self._db.execute(f"BEGIN {kind}")
+        try:
+            yield
+        except BaseException:
+            # A full disk may have rolled back already.
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+
+def _staged_row(chunk: Chunk) -> tuple[object, ...]:
+    return (
+        chunk.chunk_id, chunk.path, chunk.ordinal, chunk.byte_start, chunk.byte_end,
+        chunk.line_start, chunk.line_end, json.dumps(chunk.heading, ensure_ascii=False),
+        json.dumps(chunk.symbols, ensure_ascii=False), chunk.text, *posting_terms(chunk),
+    )  # fmt: skip
