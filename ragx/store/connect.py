@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ragx.store import schema, seal, vectors
 from ragx.store.faults import translated
+from ragx.store.rows import checksum
 
 __all__ = [
     "DATABASE_NAME",

@@ -326,7 +326,7 @@ def test_each_file_of_the_index_damaged_in_turn(
             "empty": b"",
             "half": raw[: len(raw) // 2],
             "garbage": b"\xff" * len(raw),
-            "page": raw[: len(raw) // 2] + b"\xff" * (len(raw) - len(raw) // 2),
+            "page": raw[:40960] + b"\xff" * 4096 + raw[45056:],
         }[how]
     )
     for command in (["query", "zebra"], ["status"], ["index"]):
@@ -391,7 +391,8 @@ def test_an_interrupt_leaves_the_index_as_it_was(
         time.sleep(0.02)
     out, err = process.communicate(timeout=20)
     assert time.monotonic() - started < 3  # a second, on a machine that is not busy
-    assert process.returncode == 130
+    # A second one may come when Python is past all handlers: a shell says 130 of that, too.
+    assert process.returncode in ((130,) if n_signals == 1 else (130, -signal.SIGINT))
     assert out == b""
     assert b"Traceback" not in err
     assert names(ask("query", "zebra", cwd=root)) == {"a.md", "c.py"}
