@@ -113,8 +113,10 @@ class Scoring(Section, about="How the stages' scores combine."):
     alpha_rerank: float = key(_UNIT, 0.6, "Weight of the reranker in the three-term sum.")
     beta_heat: float = key(_UNIT, 0.25, "Weight of heat in the three-term sum.")
     gamma_vector: float = key(_UNIT, 0.15, "Weight of vector similarity in the three-term sum.")
-    fold_weight: float = key(
-        _UNIT, 0.25, "What a file's second and third chunk add to its best (1 = plain sum)."
+    fold_weight: float | Literal["auto"] = key(
+        Auto(_UNIT),
+        "auto",
+        "What a file's second and third chunk add to its best (1 = plain sum); auto = by kind.",
     )
 
 

@@ -37,8 +37,10 @@ Mode = Literal["hybrid", "vector", "lexical"]
 
 MAX_QUERY_BYTES = 100_000
 LONG_QUERY_CHARS = 4096
-# "auto": prose leans to the vector side, code to its words (research/first-stage.md).
+# "auto", by kind of file (research/first-stage.md): prose leans to the vector side; several good
+# passages speak for a source file, while a long page must not outweigh the short one that answers.
 _AUTO_VECTOR_WEIGHT = {"docs": 0.55, "code": 0.5, "data": 0.5}
+_AUTO_FOLD_WEIGHT = {"docs": 0.0, "code": 0.15, "data": 0.0}
 _WIDEN = 4  # how much deeper to look when the shortlists hold too few distinct files
 _MAX_DEPTH = 40_000
 _MAX_ALSO_IN = 20
@@ -52,7 +54,7 @@ class QueryOptions:
     vector_weight: float | Literal["auto"] = "auto"
     rrf_k: float = 60.0
     per_query_top: int = 100
-    fold_weight: float = 0.25
+    fold_weight: float | Literal["auto"] = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +196,13 @@ def _rank_files(
     use_lexical: bool,
 ) -> _Ranked:
     depth = max(options.per_query_top, 5 * request.top)
+    fold_weight = _auto_fold_weight if options.fold_weight == "auto" else options.fold_weight
     while True:
         seeds = find_seeds(reader, query, vector, use_lexical=use_lexical, depth=depth)
         chunks = reader.chunks(sorted(seeds.candidates))
         ranking = rank_hits(_hits(reader, query, seeds, chunks, options))
         kept, also_in = _collapse(ranking, chunks)
-        entries = fold(kept, top=request.top, fold_weight=options.fold_weight)
+        entries = fold(kept, top=request.top, fold_weight=fold_weight)
         if len(entries) >= request.top or seeds.exhausted or depth >= _MAX_DEPTH:
             return _Ranked(entries, chunks, also_in)
         depth *= _WIDEN
@@ -259,6 +262,10 @@ def _fused(
 def auto_weight(path: str) -> float:
     """Weight of the vector side for chunks of this kind of file."""
     return _AUTO_VECTOR_WEIGHT[kind_of(language_of(path))]
+
+
+def _auto_fold_weight(path: str) -> float:
+    return _AUTO_FOLD_WEIGHT[kind_of(language_of(path))]
 
 
 def _collapse(

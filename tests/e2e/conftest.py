@@ -56,7 +56,7 @@ def ask(ragx_inline: RunCli) -> Document:
     """
 
     def run(*args: str, cwd: Path, status: int | None = 0, **how: Any) -> dict[str, Any]:
-        done = ragx_inline(*args, "--json", cwd=cwd, **how)
+        done = ragx_inline(args[0], "--json", *args[1:], cwd=cwd, **how)
         assert status in (None, done.returncode), done.stdout + done.stderr
         assert done.stdout.endswith("\n")
         assert done.stdout.count("\n") == 1
