@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ragx.algo.lexical import query_terms
+from ragx.algo.lexical import is_exclusion, query_terms
 from ragx.config import Config, LoadedConfig, load_config, resolve_api_key
 from ragx.errors import CorpusError, IndexMissing, ManifestMismatch, UsageError
 from ragx.query.context import ContextLines
@@ -53,6 +53,7 @@ __all__ = [
     "IndexRequest",
     "QueryRequest",
     "Status",
+    "is_exclusion",
     "open_corpus",
     "query_terms",
     "shorten",

@@ -25,7 +25,11 @@ def scale_by_range(scores: Mapping[int, float]) -> dict[int, float]:
     """(s - min) / (max - min): 0 for the worst candidate, 1 for the best.
 
     Equal scores all give 1, so that a single candidate counts. Empty gives empty.
+
+    Raises:
+        ValueError: a score is NaN, which would hide behind the order of candidates.
     """
+    _refuse_nan(scores)
     if not scores:
         return {}
     low, high = min(scores.values()), max(scores.values())
@@ -35,8 +39,18 @@ def scale_by_range(scores: Mapping[int, float]) -> dict[int, float]:
     return {key: (score - low) / span for key, score in scores.items()}
 
 
+def _refuse_nan(scores: Mapping[int, float]) -> None:
+    if any(map(math.isnan, scores.values())):
+        raise ValueError("a score is not a number")
+
+
 def scale_by_maximum(scores: Mapping[int, float]) -> dict[int, float]:
-    """s / max, for scores whose zero means "no match". All zero or empty gives zeros."""
+    """s / max, for scores whose zero means "no match". All zero or empty gives zeros.
+
+    Raises:
+        ValueError: a score is NaN.
+    """
+    _refuse_nan(scores)
     high = max(scores.values(), default=0.0)
     if high <= 0:
         return dict.fromkeys(scores, 0.0)

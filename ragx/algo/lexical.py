@@ -11,9 +11,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["ANALYSIS_VERSION", "LexicalQuery", "analyse", "parse_query", "query_terms"]
+__all__ = [
+    "ANALYSIS_VERSION",
+    "LexicalQuery",
+    "analyse",
+    "is_exclusion",
+    "parse_query",
+    "query_terms",
+]
 
 # Part of the index manifest: a change here means that stored postings no longer match.
 ANALYSIS_VERSION = 1
@@ -48,7 +56,7 @@ _STOP = frozenset(
     there these they this those through to too under until up very was we were what when where which
     while who whom whose why will with would you your""".split()
 )
-_MAX_TERMS = 400  # whole-file queries: the rarest words decide anyway, and FTS5 bounds expressions
+_MAX_PHRASE_WORDS = 16  # FTS5 takes quadratic time over long phrases of frequent words
 
 
 class _Expansions(dict[str, str]):
@@ -101,54 +109,92 @@ def _expand(word: str) -> list[str]:
 _EXPANSIONS = _Expansions()
 
 
+def _words(text: str) -> list[str]:
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
+    # Composed first: decomposed hangul would not count as an unspaced script.
+    return _WORD.findall(unicodedata.normalize("NFC", text))
+
+
 def analyse(text: str) -> str:
     """Index terms of a text, in order, separated by single spaces; "" for text without any."""
-    words = _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(text)
-    return " ".join(map(_EXPANSIONS.__getitem__, words))
+    return " ".join(map(_EXPANSIONS.__getitem__, _words(text)))
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
     """A query as full-text expressions; each part may be empty.
 
-    `match` finds chunks worth ranking, `phrases` are expressions whose chunks rank first,
+    `alternatives` find chunks worth ranking, `phrases` are expressions whose chunks rank first,
     `exclude` matches chunks to leave out. `plain` is the query without its operators, for a model.
     """
 
-    match: str
+    alternatives: tuple[str, ...]
     phrases: tuple[str, ...]
     exclude: str
     plain: str
 
+    @property
+    def match(self) -> str:
+        """One expression for all alternatives."""
+        return " OR ".join(self.alternatives)
+
 
 _QUOTED = re.compile(r'(?<!\w)"([^"]+)"(?!\w)')
-_EXCLUDED = re.compile(r"(?<!\S)-([^\W\d_]{3,})(?!\S)")
+# Not `-v` or `-10`: flags and numbers are things to look for.
+_EXCLUDED = re.compile(rf"(?<!\S)-(?![\d\s-])((?:[\w{_MARKS}][\w{_MARKS}-]+)|[{_PICTURES}])(?!\S)")
 
 
-def _quote(terms: str) -> str:
+def is_exclusion(token: str) -> bool:
+    """Whether a token of a query is `-word`, a word to leave out."""
+    return _EXCLUDED.fullmatch(token) is not None
+
+
+def _phrase(words: Sequence[str]) -> str:
+    """The words in a row as one expression; "" if they hold no term.
+
+    A run of an unspaced script ends in the index with its last character alone. Here the run may
+    go on where the question stops, so that the last one is left out, or taken for a beginning.
+    """
+    terms = [term for word in words for term in analyse(word).split()]
+    if not terms:
+        return ""
+    suffix = ""
+    last = _UNSPACED_RUN.findall(words[-1])
+    if last and words[-1].endswith(last[-1]):
+        if len(last[-1]) > 1:
+            terms.pop()
+        else:
+            suffix = "*"
     # Terms hold word characters and pictures only, so no quote can occur inside.
-    return f'"{terms}"'
+    return f'"{" ".join(terms)}"{suffix}'
 
 
 def _alternatives(text: str) -> list[str]:
     """Expressions for one stretch of plain text, most specific first within a word."""
     found: list[str] = []
     for token in text.split():
-        words = _WORD.findall(token)
+        words = _words(token)
         if len(words) > 1:  # `2026.4.10`, `real-time`, `grammar::fa`: as written, then its words
-            found.append(_quote(" ".join(analyse(word) for word in words)))
+            found += [
+                _phrase(words[at : at + _MAX_PHRASE_WORDS])
+                for at in range(0, len(words), _MAX_PHRASE_WORDS)
+            ]
         apostrophe = "'" in token or "\u2019" in token
         for word in words:
             if len(words) > 1 and apostrophe and len(word) == 1:
                 continue  # the s of "Women's"
-            run = _UNSPACED_RUN.fullmatch(word)
-            if run and len(word) == 1:
-                found.append(_quote(_fold(word)) + "*")
-            elif run:
-                found += [_quote(pair) for pair in _pairs(word)[:-1]]
+            if _UNSPACED_RUN.search(word):
+                whole = _phrase([word])
+                # The pairs of a run are the words of a script that marks none.
+                found += (
+                    [f'"{term}"' for term in whole.strip('"*').split()]
+                    if len(word) > 1
+                    else [whole]
+                )
             else:
-                found += [_quote(term) for term in analyse(word).split()]
-    return found
+                found += [f'"{term}"' for term in analyse(word).split()]
+    return [expression for expression in found if expression]
 
 
 def query_terms(text: str) -> tuple[str, ...]:
@@ -163,22 +209,27 @@ def parse_query(text: str) -> LexicalQuery:
 
     Never raises and never yields an expression that FTS5 cannot parse.
     """
-    phrases = [analyse(match) for match in _QUOTED.findall(text)]
-    phrases = [_quote(phrase) for phrase in dict.fromkeys(phrases) if phrase]
-    excluded = [analyse(word) for word in _EXCLUDED.findall(text)]
-    positive = _EXCLUDED.sub(" ", text)
-    plain = _QUOTED.sub(lambda match: f" {match[1]} ", positive)
-    plain = " ".join(plain.split()) if plain != text else text.strip()
-    rest = _QUOTED.sub(" ", positive)
+    quoted = _QUOTED.findall(text)
+    phrases = [_phrase(_words(part)) for part in quoted]
+    phrases = [phrase for phrase in dict.fromkeys(phrases) if phrase]
+    rest = _QUOTED.sub(" ", text)  # what stands in quotes is no operator
+    excluded = [_phrase(_words(word)) for word in _EXCLUDED.findall(rest)]
+    rest = _EXCLUDED.sub(" ", rest)
+    plain = text.strip()
+    if quoted or excluded:
+        unquoted = (
+            part if i % 2 else _EXCLUDED.sub(" ", part)
+            for i, part in enumerate(_QUOTED.split(text))
+        )
+        plain = " ".join(" ".join(unquoted).split())
     # Nothing but phrases: only chunks that hold one are worth ranking. Otherwise a phrase's words
     # count as words too, since questions quote titles that other files mention in part.
     words = _alternatives(plain) if rest.strip() or not phrases else []
     alternatives = dict.fromkeys([*phrases, *words])
     useful = [term for term in alternatives if term.strip('"*') not in _STOP]
-    chosen = (useful or list(alternatives))[:_MAX_TERMS]
     return LexicalQuery(
-        match=" OR ".join(chosen),
+        alternatives=tuple(useful or alternatives),
         phrases=tuple(phrases),
-        exclude=" OR ".join(_quote(terms) for terms in excluded if terms),
+        exclude=" OR ".join(dict.fromkeys(phrase for phrase in excluded if phrase)),
         plain=plain,
     )

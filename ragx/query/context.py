@@ -12,6 +12,7 @@ import xxhash
 
 __all__ = ["ContextLines", "FileText", "lines_after", "lines_before", "read_current"]
 
+_LAST_END = re.compile(r"(?:\r\n|\r|\n)\Z")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
@@ -45,7 +46,7 @@ def read_current(root: Path, path: str, *, content_hash: str, encoding: str) -> 
         return FileText(state="changed")
     if xxhash.xxh3_128_hexdigest(raw) != content_hash:
         return FileText(state="changed")
-    return FileText(tuple(_LINE.findall(raw.decode(encoding, "replace").removeprefix("\ufeff"))))
+    return FileText(tuple(_LINE.findall(raw.decode(encoding, "replace").lstrip("\ufeff"))))
 
 
 def lines_before(lines: Sequence[str], line_start: int, n: int) -> ContextLines | None:
@@ -78,4 +79,4 @@ def _reach(lines: Sequence[str], walk: range, n: int) -> int | None:
 
 def _context(lines: Sequence[str], first: int, last: int) -> ContextLines:
     text = "".join(lines[first : last + 1])
-    return ContextLines(first + 1, last + 1, text.rstrip("\r\n"))
+    return ContextLines(first + 1, last + 1, _LAST_END.sub("", text))

@@ -17,6 +17,7 @@ __all__ = ["COLUMN_WEIGHTS", "Seeds", "find_seeds"]
 
 # Of body, heading, path and symbols in BM25 (research/first-stage.md).
 COLUMN_WEIGHTS = (1.0, 0.5, 0.5, 0.5)
+_MAX_TERMS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,14 @@ def find_seeds(
         use_lexical: whether the lexical side takes part.
     """
     lexical: dict[int, float] = {}
+    match = ""
     if use_lexical:
-        lexical = dict(
-            reader.lexical(query.match, depth=depth, weights=weights, exclude=query.exclude)
-        )
+        # Ranking takes time by terms and matches; of a very long query the rarest terms decide.
+        terms = query.alternatives
+        if len(terms) > _MAX_TERMS:
+            terms = tuple(reader.rarest(terms, _MAX_TERMS))
+        match = " OR ".join(terms)
+        lexical = dict(reader.lexical(match, depth=depth, weights=weights, exclude=query.exclude))
     cosines: dict[int, float] = {}
     n_vector = 0
     if vector is not None:
@@ -79,6 +84,6 @@ def find_seeds(
     if vector is not None and use_lexical:
         seeds.cosines.update(reader.vector_scores(vector, lexical.keys() - cosines.keys()))
         seeds.bm25.update(
-            reader.lexical_scores(query.match, cosines.keys() - lexical.keys(), weights=weights)
+            reader.lexical_scores(match, cosines.keys() - lexical.keys(), weights=weights)
         )
     return seeds

@@ -106,7 +106,11 @@ class Reader(Protocol):
     def lexical(
         self, expression: str, *, depth: int, weights: Sequence[float], exclude: str = ""
     ) -> list[Scored]:
-        """Best `depth` chunks by BM25, ties by chunk id."""
+        """Best `depth` chunks by BM25, ties by path and position."""
+
+    def rarest(self, expressions: Sequence[str], limit: int) -> list[str]:
+        """Those of the expressions that fewest chunks match, in the given order; none that no
+        chunk matches."""
 
     def lexical_scores(
         self, expression: str, chunk_ids: Collection[int], *, weights: Sequence[float]
@@ -117,7 +121,7 @@ class Reader(Protocol):
         """Those of the given chunks that match the expression."""
 
     def vector(self, query: np.ndarray, *, depth: int) -> list[Scored]:
-        """Best `depth` chunks by cosine to (d,) float32 `query`, ties by chunk id."""
+        """Best `depth` chunks by cosine to (d,) float32 `query`, ties by path and position."""
 
     def vector_scores(self, query: np.ndarray, chunk_ids: Collection[int]) -> dict[int, float]:
         """Cosine of the given chunks that have a vector."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SqliteReader"]
 
+_ENOUGH = 1000  # matches after which a word is common, however many more there are
+
 
 class SqliteReader:
     """A snapshot of the last commit; see `store.base.Reader`.
@@ -133,13 +135,32 @@ class SqliteReader:
         if not expression or depth < 1:
             return []
         match = f"({expression}) NOT ({exclude})" if exclude else expression
+        ranked = f"SELECT rowid, -bm25(postings, {marks(len(weights))}) AS score FROM postings"
+        order = "ORDER BY score DESC, rowid LIMIT ?"
         with reading("searching the full text"):
             rows = self._db.execute(
-                f"SELECT rowid, -bm25(postings, {marks(len(weights))}) AS score FROM postings"
-                " WHERE postings MATCH ? ORDER BY score DESC, rowid LIMIT ?",
-                (*weights, match, depth),
+                f"{ranked} WHERE postings MATCH ? {order}", (*weights, match, depth + 1)
             ).fetchall()
-        return [(int(chunk_id), float(score)) for chunk_id, score in rows]
+            if len(rows) > depth and rows[depth][1] == rows[depth - 1][1]:
+                # The cut falls among equals: fetch them all, so that their places can decide.
+                rows = self._db.execute(
+                    f"SELECT * FROM ({ranked} WHERE postings MATCH ?) WHERE score >= ?",
+                    (*weights, match, rows[depth][1]),
+                ).fetchall()
+        return self._best(rows, depth)
+
+    def rarest(self, expressions: Sequence[str], limit: int) -> list[str]:
+        counted = []
+        with reading("searching the full text"):
+            for place, expression in enumerate(expressions):
+                (n,) = self._db.execute(
+                    "SELECT count(*) FROM (SELECT 1 FROM postings WHERE postings MATCH ? LIMIT ?)",
+                    (expression, _ENOUGH),
+                ).fetchone()
+                if n:
+                    counted.append((n, place))
+        chosen = sorted(place for _, place in sorted(counted)[:limit])
+        return [expressions[place] for place in chosen]
 
     def lexical_scores(
         self, expression: str, chunk_ids: Collection[int], *, weights: Sequence[float]
@@ -166,7 +187,7 @@ class SqliteReader:
             return {chunk_id for (chunk_id,) in rows}
 
     def vector(self, query: NDArray[np.float32], *, depth: int) -> list[Scored]:
-        return self._vector_index().search(query, depth=depth)
+        return self._best(self._vector_index().search(query, depth=depth), depth)
 
     def vector_scores(
         self, query: NDArray[np.float32], chunk_ids: Collection[int]
@@ -189,6 +210,23 @@ class SqliteReader:
                 is_current=self._is_current,
             )
         return self._vectors
+
+    def _best(self, scored: Sequence[Scored], depth: int) -> list[Scored]:
+        """The best of a list that holds all that tie with the last place."""
+        ordered = sorted(scored, key=lambda item: -item[1])
+        if len(ordered) > depth:
+            floor = ordered[depth - 1][1]
+            sure = [item for item in ordered if item[1] > floor]
+            tied = [chunk_id for chunk_id, score in ordered if score == floor]
+            with reading("reading chunks"):
+                places = self._db.execute(
+                    "SELECT c.chunk_id FROM chunks c JOIN files f USING (file_id)"
+                    " WHERE c.chunk_id IN (SELECT value FROM json_each(?))"
+                    " ORDER BY f.path, c.ordinal LIMIT ?",
+                    (id_list(tied), depth - len(sure)),
+                ).fetchall()
+            ordered = [*sure, *((chunk_id, floor) for (chunk_id,) in places)]
+        return [(int(chunk_id), float(score)) for chunk_id, score in ordered]
 
     def _is_current(self) -> bool:
         """Whether no commit has followed the one that this snapshot shows."""

@@ -108,7 +108,10 @@ class VectorIndex:
         return len(self._owners)
 
     def search(self, query: NDArray[np.float32], *, depth: int) -> list[Scored]:
-        """Best `depth` chunks for a (d,) unit query by cosine, ties by chunk id; [] when empty."""
+        """Best chunks for a (d,) unit query by cosine; [] when empty.
+
+        `depth` of them, and all that tie with the last, by falling score and then by chunk id.
+        """
         import numpy as np
 
         if not len(self) or depth < 1:
@@ -117,7 +120,9 @@ class VectorIndex:
         if rows is None:
             rows = self._preselect(query, depth)
         owners, scores = _best_per_owner(self._owners[rows], _cosines(self._matrix[rows], query))
-        order = np.lexsort((owners, -scores))[:depth]
+        order = np.lexsort((owners, -scores))
+        if len(order) > depth:
+            order = order[: np.searchsorted(-scores[order], -scores[order[depth - 1]], "right")]
         return [(int(owners[i]), float(scores[i])) for i in order]
 
     def scores(self, query: NDArray[np.float32], chunk_ids: Collection[int]) -> dict[int, float]:

@@ -208,10 +208,10 @@ def test_a_long_chunk_is_cut_between_characters(
 ) -> None:
     """HOSTILE: Chunk cuts inside an emoji, surrogate pair or combining sequence; previews likewise."""
     family, accent = "👩‍👩‍👧‍👦", "e\u0301\u0323"
-    for i, unit in enumerate((family, accent, "🇨🇭", "日本")):
+    for i, unit in enumerate((family, accent, "🇨🇭", "𠮷")):
         for lead in range(3):
             root = make_corpus(
-                {"a.md": "zebra " + "x" * lead + unit * 60},
+                {"a.md": "zebra " + "x" * lead + unit * (200 // len(unit))},
                 root=tmp_path / f"corpus{i}{lead}",
                 settings="[query]\nmax_chunk_chars = 100\n",
             )

@@ -20,14 +20,20 @@ __all__ = ["command"]
 
 _PREVIEW_LINES = 6
 _WORD = re.compile(r"\w+")
-_EXCLUDED = re.compile(r"-[^\W\d_]{3,}")
+_OWN_OPTION = re.compile(r"-[ABC]\d*")
 
 
 class _QueryCommand(Command):
     """Takes `-word` for a word to leave out, where click would see a row of short options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words = [] if "--" in args else [item for item in args if _EXCLUDED.fullmatch(item)]
+        from ragx.api import is_exclusion
+
+        words = [
+            item
+            for item in args
+            if "--" not in args and is_exclusion(item) and not _OWN_OPTION.fullmatch(item)
+        ]
         if words:
             args = [*(item for item in args if item not in words), "--", *words]
         return super().parse_args(ctx, args)

@@ -162,9 +162,13 @@ def test_every_word_character_there_is_can_be_found(table: sqlite3.Connection) -
     lost = []
     for char in chars:
         query = parse_query(char)
-        found = query.match and table.execute(
-            "SELECT 1 FROM postings WHERE postings MATCH ? AND rowid = ?", (query.match, ord(char))
-        ).fetchone()
+        found = (
+            query.match
+            and table.execute(
+                "SELECT 1 FROM postings WHERE postings MATCH ? AND rowid = ?",
+                (query.match, ord(char)),
+            ).fetchone()
+        )
         # A mark without a letter below it folds to nothing, which is no loss.
         mark_alone = not analyse(char)
         if not found and not mark_alone and not _is_mark(char):
@@ -208,7 +212,18 @@ def test_words_to_leave_out(finds: Finds) -> None:
 
 @pytest.mark.parametrize(
     "question",
-    ["a--b", "real-time", "x -1", "x - y", "x -5.3", "pages 3-7", "foo-", "-", "a -- b", "state-of"],
+    [
+        "a--b",
+        "real-time",
+        "x -1",
+        "x - y",
+        "x -5.3",
+        "pages 3-7",
+        "foo-",
+        "-",
+        "a -- b",
+        "state-of",
+    ],
 )
 def test_a_hyphen_elsewhere_is_no_operator(question: str) -> None:
     assert parse_query(question).exclude == ""
@@ -243,21 +258,11 @@ def test_long_queries_are_bounded_and_quick(finds: Finds) -> None:
     assert time.perf_counter() - started < 2
 
 
-@pytest.mark.xfail(
-    reason="_MAX_TERMS keeps the first 400 alternatives, not the rarest: SPEC 5 has the lexical"
-    " side use all of a long query, and the pipeline's warning says it does",
-    strict=True,
-)
 def test_a_long_query_is_used_to_its_end(finds: Finds) -> None:
     filler = " ".join(f"unknown{i}" for i in range(450))
     assert finds("a zebra crossed", f"{filler} zebra")
 
 
-@pytest.mark.xfail(
-    reason="one token of many parts becomes one phrase of all its words: 98 KB of 'a.a.a.' take"
-    " 40 s against a text like it",
-    strict=True,
-)
 def test_the_phrase_of_one_token_is_bounded() -> None:
     """A row of numbers without spaces, as data files hold them: FTS5 takes quadratic time."""
     longest = max(parse_query("0," * 15_000).match.split(" OR "), key=len)
@@ -274,45 +279,23 @@ def test_the_phrase_of_one_token_is_bounded() -> None:
         ("東京都庁舎", '"都"'),
     ],
 )
-@pytest.mark.xfail(
-    reason="a quoted phrase in an unspaced script ends in a lone last character, which the index"
-    " has only at the end of a run",
-    strict=True,
-)
 def test_a_phrase_in_an_unspaced_script(finds: Finds, text: str, question: str) -> None:
     assert finds(text, question)
 
 
-@pytest.mark.xfail(
-    reason="-word in an unspaced script ends in a lone last character, as a phrase does",
-    strict=True,
-)
 def test_a_word_to_leave_out_in_an_unspaced_script(finds: Finds) -> None:
     assert not finds("tower 東京都庁舎", "tower -東京都")
 
 
 @pytest.mark.parametrize("word", ["v2", "snake_case", "हिन्दी", "cafe\u0301", "ab", "re-use", "🐘"])
-@pytest.mark.xfail(
-    reason="-word takes words of three or more letters only: a digit, an underscore, a combining"
-    " mark or a short word makes it a word to look for, the opposite of what was asked",
-    strict=True,
-)
 def test_any_word_can_be_left_out(finds: Finds, word: str) -> None:
     assert not finds(f"tower {word} here", f"tower -{word}")
 
 
-@pytest.mark.xfail(
-    reason="-word is also looked for inside quotes: the phrase then excludes itself", strict=True
-)
 def test_a_phrase_may_hold_a_hyphened_word(finds: Finds) -> None:
     assert finds("run grep -rin foo here", '"grep -rin foo"')
 
 
 @pytest.mark.parametrize("word", ["대한민국", "한국어"])
-@pytest.mark.xfail(
-    reason="decomposed hangul (macOS file names, NFD text) is composed after the split by script"
-    " and becomes one word, composed hangul becomes pairs",
-    strict=True,
-)
 def test_decomposed_hangul_is_found_by_composed(finds: Finds, word: str) -> None:
     assert finds(f"{unicodedata.normalize('NFD', word)} 정부", word)

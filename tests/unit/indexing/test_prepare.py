@@ -25,16 +25,19 @@ PYTHON = '"""Module."""\n\nimport os\n\n\nclass Größe:\n    """Docs."""\n' + "
     f"\n    def m{i}(self):\n        return '{'ü' * 30}'  # {i}\n" for i in range(40)
 )
 PROSE = "One sentence here. Another there! " * 90 + "\n\n" + "naïve café " * 400 + "\n"
-SAMPLES = {"notes.md": MARKDOWN, "mod.py": PYTHON, "text.txt": PROSE, "data.json": '{"é": [1, 2]}\n' * 50}
+SAMPLES = {
+    "notes.md": MARKDOWN,
+    "mod.py": PYTHON,
+    "text.txt": PROSE,
+    "data.json": '{"é": [1, 2]}\n' * 50,
+}
 LEGACY = "Prix: café à 5 € – voilà l’été, déjà vu, garçon, naïf, œuvre.\n\n" * 40
 
 
 def endings(text: str, kind: str) -> str:
     if kind == "mixed":
         ends = ["\n", "\r\n", "\r"]
-        return "".join(
-            line + ends[i % 3] for i, line in enumerate(text.split("\n"))
-        )
+        return "".join(line + ends[i % 3] for i, line in enumerate(text.split("\n")))
     return text.replace("\n", {"lf": "\n", "crlf": "\r\n", "cr": "\r"}[kind])
 
 
@@ -185,8 +188,11 @@ HOSTILE_SHAPES = {
     "emoji.txt": "👩‍👩‍👧‍👦🏳️‍🌈🇨🇭" * 500,
     "marks.txt": ("e" + "\u0301" * 40) * 300,
     "nospace.txt": "a.b/c-d_e" * 900,
-    "headings.md": "".join(f"{'#' * (i % 6 + 1)} {'Long heading words ' * 12}{i}\n\nx{i} y\n\n" for i in range(40)),
-    "deep.md": "".join(f"{'#' * (i + 1)} {'alpha beta ' * 40}{i}\n\n" for i in range(6)) + "body " * 900,
+    "headings.md": "".join(
+        f"{'#' * (i % 6 + 1)} {'Long heading words ' * 12}{i}\n\nx{i} y\n\n" for i in range(40)
+    ),
+    "deep.md": "".join(f"{'#' * (i + 1)} {'alpha beta ' * 40}{i}\n\n" for i in range(6))
+    + "body " * 900,
     "one-heading.md": "# " + "heading " * 2000 + "\n\nbody\n",
     "unk.txt": ("x" * 101 + " ") * 900,
     "cut-unk.md": "# Some heading with words in it\n\n" + ("abcdefghij" * 9 + " tail ") * 300,
@@ -276,10 +282,14 @@ def test_ids_outlast_lines_inserted_above(name: str, inserted: str) -> None:
     paragraphs = {
         "notes.md": "".join(f"# Section {i}\n\n{'word ' * 150}{i}\n\n" for i in range(8)),
         "text.txt": "".join(f"{'word ' * 190}{i}.\n\n" for i in range(8)),
-        "mod.py": "".join(f"def f{i}():\n" + f"    x = {i}  # and some more\n" * 25 + "\n\n" for i in range(8)),
+        "mod.py": "".join(
+            f"def f{i}():\n" + f"    x = {i}  # and some more\n" * 25 + "\n\n" for i in range(8)
+        ),
     }[name]
     above = {"notes.md": "# Zero\n\n", "text.txt": "", "mod.py": ""}[name]
-    lead = {"notes.md": "word " * 150 + "\n\n", "text.txt": "lead " * 190 + "\n\n", "mod.py": ""}[name]
+    lead = {"notes.md": "word " * 150 + "\n\n", "text.txt": "lead " * 190 + "\n\n", "mod.py": ""}[
+        name
+    ]
     comment = {"mod.py": "# a comment\n" * 30 + "\n\n"}.get(name, "")
     if name == "mod.py":
         inserted = re.sub(r"(?m)^(\w)", r"# \1", inserted)
@@ -334,6 +344,8 @@ def test_a_limit_smaller_than_the_chunk_makes_windows() -> None:
 @pytest.mark.parametrize("limit", [3, 4, 8])
 def test_a_limit_that_takes_next_to_nothing(limit: int) -> None:
     embedder = HashEmbedder(max_tokens=limit)
-    prepared = Preparer(ChunkOptions(), embedder).prepare("a.md", b"# Heading here\n\none two three\n")
+    prepared = Preparer(ChunkOptions(), embedder).prepare(
+        "a.md", b"# Heading here\n\none two three\n"
+    )
     for texts in passage_texts(prepared):
         assert all(embedder.count_tokens(text) <= limit for text in texts)

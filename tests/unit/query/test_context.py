@@ -34,11 +34,6 @@ def test_none_available_is_none() -> None:
     assert lines_before(("\n", "\t\n", "a\n"), 3, 5) is None
 
 
-@pytest.mark.xfail(
-    reason="the text of context lines loses the blank lines next to the chunk, which its line range"
-    " counts: lines 1-2 come with the text of line 1 alone",
-    strict=True,
-)
 def test_text_and_line_range_agree() -> None:
     context = lines_before(("a\n", "\n", "chunk\n"), 3, 1)
     assert context is not None
@@ -74,9 +69,6 @@ def test_states_of_a_file(tmp_path: Path) -> None:
         1,
         pytest.param(
             2,
-            marks=pytest.mark.xfail(
-                reason="only the first of several byte-order marks is taken off", strict=True
-            ),
         ),
     ],
 )

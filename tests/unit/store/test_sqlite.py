@@ -140,7 +140,10 @@ def test_lexical_leaves_out_and_stops_at_depth(tmp_path: Path, write: Write) -> 
     with closing(SqliteReader(tmp_path)) as reader:
         every = reader.lexical('"zebra"', depth=9, weights=COLUMN_WEIGHTS)
         assert [score for _, score in every] == sorted((s for _, s in every), reverse=True)
-        assert reader.lexical('"zebra"', depth=2, weights=COLUMN_WEIGHTS) == every[:2]
+        # The two others tie: the first in the file stays.
+        two = reader.lexical('"zebra"', depth=2, weights=COLUMN_WEIGHTS)
+        assert [score for _, score in two] == [score for _, score in every[:2]]
+        assert [reader.chunks([chunk_id])[chunk_id].ordinal for chunk_id, _ in two] == [2, 0]
         assert reader.lexical('"zebra"', depth=0, weights=COLUMN_WEIGHTS) == []
         assert reader.lexical("", depth=5, weights=COLUMN_WEIGHTS) == []
         left = reader.lexical('"zebra"', depth=9, weights=COLUMN_WEIGHTS, exclude='"apple"')

@@ -94,11 +94,11 @@ def test_scores_of_given_chunks() -> None:
     assert index.scores(query, []) == {}
 
 
-def test_ties_at_the_border_go_by_chunk_id() -> None:
+def test_ties_at_the_border_are_all_given_by_chunk_id() -> None:
     matrix = np.tile(np.eye(1, 8, dtype=np.float32), (20, 1))
     index = VectorIndex(rows(np.arange(100, 120, dtype=np.int64), matrix))
     found = index.search(matrix[0], depth=5)
-    assert [owner for owner, _ in found] == [100, 101, 102, 103, 104]
+    assert [owner for owner, _ in found] == list(range(100, 120))  # places decide, elsewhere
 
 
 def test_equal_rows_score_equally() -> None:
@@ -373,7 +373,7 @@ def test_a_deep_search_among_copies(tmp_path: Path) -> None:
     """The pipeline looks up to 40,000 deep when the first hits are all of a few files."""
     matrix = np.tile(clustered(1), (3000, 1))
     index = opened(tmp_path, np.arange(3000, dtype=np.int64), matrix)
-    assert len(index.search(matrix[0], depth=1600)) == 1600
+    assert len(index.search(matrix[0], depth=1600)) == 3000  # all tie with the last
 
 
 @pytest.mark.usefixtures("approximate")

@@ -151,6 +151,14 @@ def test_symbols(language: str) -> None:
     assert symbols(text, language) == expected
 
 
+def test_bash_with_here_documents_is_never_parsed() -> None:
+    text = "A=1\nreadonly B=2\nf() {\n  cat <<EOF\ng() {\nEOF\n}\nfunction h {\n  x=3\n}\n"
+    source = Source(text, EstimatedSizer(text), ChunkOptions())
+    _, names = code_units(source, "bash")
+    # A tree would know that the row in the here-document defines nothing.
+    assert [name for _, name in names] == ["A", "B", "f", "g", "h"]
+
+
 @pytest.mark.parametrize("language", sorted(GRAMMARS))
 def test_every_grammar_loads(language: str) -> None:
     assert load_grammar(language) is not None
@@ -191,9 +199,9 @@ def test_long_function_keeps_its_head_with_its_first_statements() -> None:
 
 def test_small_definitions_are_packed_and_big_ones_stand_alone() -> None:
     small = "".join(f"def s{n}():\n    return {n}\n\n\n" for n in range(4))
-    text = f"{small}def big():\n{BODY}"
+    text = f"{small * 3}def big():\n{BODY}"
     assert [(span.breadcrumb, span.symbols) for span in chunk(text, "python", 170)] == [
-        ((), ("s0", "s1", "s2", "s3")),
+        ((), ("s0", "s1", "s2", "s3")),  # three times over
         (("big",), ("big",)),
     ]
 
