@@ -27,7 +27,6 @@ __all__ = ["code_units"]
 _MAX_PARSED_CHARS = 1_000_000
 # Longer rows on average mean minified or generated code: no rows to cut at, nothing worth naming.
 _MAX_MEAN_ROW = 500
-_MAX_BASH_ROW = 1000  # 20,000 characters take 3 s
 # The parser reports progress once in about 200 bytes of source, in 48 of the densest found. Where
 # recovery from errors explodes (time quadratic in length), reports come many times as often.
 _MIN_BYTES_PER_REPORT = 48
@@ -58,7 +57,7 @@ _DEFINITION_OF = MappingProxyType(
     {
         "makefile": re.compile(r"^([\w./%-]+)[ \t]*:(?!=)", re.MULTILINE),
         "bash": re.compile(
-            r"^[ \t]*+(?:function[ \t]+)?([\w:.-]+)[ \t]*\(\)[ \t]*[{(]?[ \t]*(?:#.*)?$"
+            r"^[ \t]*+(?:function[ \t]+)?([\w:.-]+)[ \t]*\(\)[ \t]*(?:[{(]|$)"
             r"|^[ \t]*+function[ \t]+([\w:.-]+)"
             r"|^(?:readonly |export |declare (?:-\w+ )*)?([A-Za-z_]\w*)\+?=",
             re.MULTILINE,
@@ -111,7 +110,6 @@ def _parsed(source: Source, language: str) -> Node | None:
         language not in GRAMMARS
         or n_chars > _MAX_PARSED_CHARS
         or n_chars > _MAX_MEAN_ROW * source.n_rows
-        or (language == "bash" and _is_unsafe_bash(source))
     ):
         return None
     grammar = load_grammar(language)
@@ -129,16 +127,6 @@ def _parsed(source: Source, language: str) -> Node | None:
         if root.is_error or broken > source.n_rows * _MAX_ERROR_SHARE:
             return None
     return root
-
-
-def _is_unsafe_bash(source: Source) -> bool:
-    """Tell whether the Bash scanner might crash the process or take minutes.
-
-    On broken scripts with here-documents it can read freed memory (tree-sitter-bash 0.25.1; found
-    by fuzzing with MALLOC_PERTURB_, none without them in 120,000 runs). Its time grows with the
-    square of a row's length.
-    """
-    return "<<" in source.view or max(map(len, source.lines)) > _MAX_BASH_ROW
 
 
 def _syntax_root(grammar: Language, raw: bytes) -> Node | None:

@@ -40,7 +40,7 @@ PROMISED = {
     "scoring.alpha_rerank": 0.6,
     "scoring.beta_heat": 0.25,
     "scoring.gamma_vector": 0.15,
-    "scoring.fold_weight": 0.25,
+    "scoring.fold_weight": "auto",
     "embeddings.provider": "builtin",
     "embeddings.base_url": "",
     "embeddings.model": "",

@@ -151,12 +151,11 @@ def test_symbols(language: str) -> None:
     assert symbols(text, language) == expected
 
 
-def test_bash_with_here_documents_is_never_parsed() -> None:
-    text = "A=1\nreadonly B=2\nf() {\n  cat <<EOF\ng() {\nEOF\n}\nfunction h {\n  x=3\n}\n"
-    source = Source(text, EstimatedSizer(text), ChunkOptions())
-    _, names = code_units(source, "bash")
-    # A tree would know that the row in the here-document defines nothing.
-    assert [name for _, name in names] == ["A", "B", "f", "g", "h"]
+def test_bash_is_cut_without_its_grammar() -> None:
+    assert "bash" not in GRAMMARS
+    body = "  call one two three\n" * 20
+    text = f"#!/bin/sh\nset -e\n\nf() {{\n{body}}}\n\nfunction g {{\n{body}}}\n"
+    assert [span.breadcrumb for span in chunk(text, "bash", 120)] == [("f",), ("g",)]
 
 
 @pytest.mark.parametrize("language", sorted(GRAMMARS))
