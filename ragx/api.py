@@ -32,7 +32,7 @@ from ragx.query.pipeline import (
 )
 from ragx.store.base import Counts, FileRow, Reader
 from ragx.store.sqlite import SqliteReader
-from ragx.types import BuildReport, Chunk, DryRun, Progress
+from ragx.types import BuildReport, Chunk, DryRun, Progress, Verification
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,7 +141,7 @@ class Corpus:
         Raises:
             RagxError: see `indexing.build.build`; nothing was committed then.
         """
-        from ragx.indexing.build import build, expected_manifest
+        from ragx.indexing.build import build
         from ragx.indexing.scan import check_root
         from ragx.store.sqlite import SqliteWriter
 
@@ -150,13 +150,7 @@ class Corpus:
             embedder = self._embedder(writer.manifest())
             try:
                 options = self._build_options(request, embedder)
-                manifest = expected_manifest(
-                    fingerprint=embedder.fingerprint if embedder else "none",
-                    provider=self.config.embeddings.provider,
-                    model=embedder.model if embedder else "",
-                    mode=str(getattr(embedder, "mode", "")),
-                    chunking=options.chunking,
-                )
+                manifest = self._manifest(embedder, options)
                 report = build(self.root, writer, embedder, options, manifest, progress=progress)
             finally:
                 if embedder is not None:
@@ -206,6 +200,32 @@ class Corpus:
                 self._require_same_space(manifest, self._embedder(manifest))
             try:
                 return run_query(self.root, reader, request, self._query_options(), embed=embed)
+            finally:
+                if embedder is not None:
+                    embedder.close()
+
+    def verify(self) -> Verification:
+        """Compare the index with one built from scratch out of the same embeddings.
+
+        Raises:
+            RagxError: there is no index, it cannot be read, or the tree cannot be indexed.
+        """
+        import tempfile
+
+        from ragx.indexing.verify import verify
+        from ragx.store.sqlite import SqliteWriter
+
+        with (
+            closing(SqliteReader(self.root)) as reader,
+            tempfile.TemporaryDirectory(prefix="ragx-verify-") as scratch,
+        ):
+            manifest = reader.manifest()
+            embedder = self._embedder(manifest)
+            try:
+                options = self._build_options(IndexRequest(), embedder)
+                expected = self._manifest(embedder, options)
+                fresh = SqliteWriter(self.root, directory=Path(scratch))
+                return verify(self.root, reader, fresh, embedder, options, expected)
             finally:
                 if embedder is not None:
                     embedder.close()
@@ -309,6 +329,17 @@ class Corpus:
             force=resolve_named(self.root, request.force, cwd),
             full=request.full,
             no_cache=request.no_cache,
+        )
+
+    def _manifest(self, embedder: Embedder | None, options: BuildOptions) -> dict[str, str]:
+        from ragx.indexing.build import expected_manifest
+
+        return expected_manifest(
+            fingerprint=embedder.fingerprint if embedder else "none",
+            provider=self.config.embeddings.provider,
+            model=embedder.model if embedder else "",
+            mode=str(getattr(embedder, "mode", "")),
+            chunking=options.chunking,
         )
 
     def _reader_if_any(self) -> SqliteReader | None:

@@ -9,6 +9,7 @@
 | BuildReport | what an indexing run did, Failure by Failure  | indexing      | api, shells   |
 | DryRun      | what a run would do                           | indexing      | api, shells   |
 | Progress    | how far a run is                              | indexing      | shells        |
+| Verification | how an index compares with a fresh one       | indexing      | api, shells   |
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["BuildReport", "Chunk", "DryRun", "Failure", "FileHit", "Hit", "Progress", "Span"]
+__all__ = [
+    "BuildReport",
+    "Chunk",
+    "DryRun",
+    "Failure",
+    "FileHit",
+    "Hit",
+    "Progress",
+    "Span",
+    "Verification",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +150,18 @@ class DryRun:
     unchanged: int
     skipped: Mapping[str, int]
     decisions: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """How a stored index compares with a fresh one: paths that differ and how, and the rest."""
+
+    files: int
+    differing: tuple[tuple[str, str], ...]
+    vectors_agree: bool
+    postings_agree: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differing and self.vectors_agree and self.postings_agree

@@ -1,7 +1,7 @@
 """Two rankings into one: a weighted sum of scaled scores, or reciprocal ranks.
 
 Scores of the two sides live on different scales, so each is scaled per query over the union of
-candidates. Score fusion beat rank fusion on every collection tried (research/fusion.md).
+candidates. Score fusion beat rank fusion on every collection tried (research/first-stage.md).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ragx.types import Chunk
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CommitResult",
     "Counts",
+    "Digests",
     "FileRow",
     "Reader",
     "Scored",
@@ -70,6 +72,19 @@ class Counts:
     chunks: int
     vectors: int
     postings: int
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """What two indexes of the same tree must agree on; stat data and row numbers are left out.
+
+    `files` digests each file's row and chunks by path, `vectors` all embedding windows,
+    `postings` the full text.
+    """
+
+    files: Mapping[str, str]
+    vectors: str
+    postings: str
 
 
 class Reader(Protocol):
@@ -129,6 +144,9 @@ class Reader(Protocol):
     def dimension(self) -> int:
         """Width of the stored vectors; 0 when there are none."""
 
+    def digests(self) -> Digests:
+        """Digests of everything that files and settings decide."""
+
     def close(self) -> None:
         """Let the snapshot go."""
 
@@ -147,6 +165,9 @@ class Writer(Protocol):
 
     def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
         """Those of the keys whose vectors are already stored."""
+
+    def borrow_embeddings(self, other: Path) -> None:
+        """Copy every stored vector of another corpus's index."""
 
     def put_embeddings(self, items: Iterable[tuple[bytes, np.ndarray]]) -> None:
         """Store (d,) float32 unit vectors durably, at once."""
@@ -168,6 +189,9 @@ class Writer(Protocol):
 
     def commit(self, manifest: Mapping[str, str]) -> CommitResult:
         """Make everything staged visible at once."""
+
+    def digests(self) -> Digests:
+        """Digests of the last commit, as a reader gives them."""
 
     def close(self) -> None:
         """Discard what was not committed and release the lock."""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from ragx.errors import IndexMissing
 from ragx.store import schema, seal, vectors
-from ragx.store.base import Counts, FileRow, Scored
+from ragx.store.base import Counts, Digests, FileRow, Scored
 from ragx.store.connect import DATABASE_NAME, connect_reading, index_directory
 from ragx.store.faults import reading, translated
 from ragx.store.rows import (
     CHUNK_COLUMNS,
     FILE_COLUMNS,
     ROWID_IN_LIST,
+    digests,
     id_list,
     known_embeddings,
     load_vectors,
@@ -46,8 +47,8 @@ class SqliteReader:
         IndexDamaged, StoreError: it cannot be read.
     """
 
-    def __init__(self, root: Path) -> None:
-        self._directory = index_directory(root)
+    def __init__(self, root: Path, *, directory: Path | None = None) -> None:
+        self._directory = directory or index_directory(root)
         path = self._directory / DATABASE_NAME
         if not path.is_file():
             raise IndexMissing(f"no index in {root}", hint="ragx index builds it")
@@ -197,6 +198,10 @@ class SqliteReader:
     def dimension(self) -> int:
         """Width of the stored vectors; 0 when there are none."""
         return self._vector_index().dimension
+
+    def digests(self) -> Digests:
+        with reading("comparing indexes"):
+            return digests(self._db)
 
     def close(self) -> None:
         self._db.close()

@@ -11,7 +11,7 @@ import xxhash
 from ragx.algo.lexical import analyse
 from ragx.errors import IndexDamaged
 from ragx.store import vectors
-from ragx.store.base import Counts, FileRow
+from ragx.store.base import Counts, Digests, FileRow
 from ragx.store.faults import REBUILD_HINT, reading
 from ragx.types import Chunk
 
@@ -20,6 +20,7 @@ __all__ = [
     "FILE_COLUMNS",
     "ROWID_IN_LIST",
     "checksum",
+    "digests",
     "id_list",
     "known_embeddings",
     "load_vectors",
@@ -154,3 +155,52 @@ def load_vectors(db: sqlite3.Connection) -> vectors.VectorRows:
             matrix[at:end] = np.frombuffer(blobs, "<f2").reshape(len(rows), -1)
             at = end
     return vectors.VectorRows(owners, labels, matrix)
+
+
+def _digest_files(db: sqlite3.Connection) -> dict[str, str]:
+    """Digest of each file's row and chunks, by path."""
+    states: dict[str, xxhash.xxh3_128] = {}
+    for path, *facts in db.execute(
+        "SELECT path, content_hash, status, code, note, encoding, language, title, n_chunks"
+        " FROM files ORDER BY path"
+    ):
+        states[path] = xxhash.xxh3_128(repr(facts).encode("utf-8", "surrogatepass"))
+    for path, *facts in db.execute(
+        "SELECT f.path, c.chunk_id, c.ordinal, c.byte_start, c.byte_end, c.line_start, c.line_end,"
+        " c.heading, c.symbols, c.text FROM chunks c JOIN files f USING (file_id)"
+        " ORDER BY f.path, c.ordinal"
+    ):
+        states[path].update(repr(facts).encode("utf-8", "surrogatepass"))
+    return {path: state.hexdigest() for path, state in states.items()}
+
+
+def _digest_vectors(db: sqlite3.Connection) -> str:
+    """Digest of all embedding windows with their vectors."""
+    state = xxhash.xxh3_128()
+    for chunk_id, window, key, vector in db.execute(
+        "SELECT w.chunk_id, w.window, w.key, e.vector FROM windows w"
+        " LEFT JOIN embeddings e USING (key) ORDER BY w.chunk_id, w.window"
+    ):
+        state.update(f"{chunk_id} {window} ".encode() + key + (vector or b""))
+    return state.hexdigest()
+
+
+def _digest_postings(db: sqlite3.Connection) -> str:
+    """Digest of the full text: each term's chunks and occurrences by column, all lengths."""
+    db.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab (main, postings, col)")
+    state = xxhash.xxh3_128()
+    try:
+        for row in db.execute("SELECT term, col, doc, cnt FROM temp.terms ORDER BY term, col"):
+            state.update(repr(row).encode("utf-8", "surrogatepass"))
+    finally:
+        db.execute("DROP TABLE temp.terms")
+    for chunk_id, sizes in db.execute("SELECT id, sz FROM postings_docsize ORDER BY id"):
+        state.update(str(chunk_id).encode() + sizes)
+    return state.hexdigest()
+
+
+def digests(db: sqlite3.Connection) -> Digests:
+    """Digests of everything that files and settings decide."""
+    return Digests(
+        files=_digest_files(db), vectors=_digest_vectors(db), postings=_digest_postings(db)
+    )

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import struct
 import time
 from collections.abc import Callable, Collection
@@ -335,7 +336,11 @@ def sweep(directory: Path) -> None:
     """Remove what killed processes left half written."""
     for path in directory.glob(f"*{TEMPORARY_SUFFIX}"):
         with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _LEFTOVER_S:
+            if time.time() - path.stat().st_mtime <= _LEFTOVER_S:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
                 path.unlink()
 
 

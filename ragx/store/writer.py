@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ragx.errors import StoreError
 from ragx.store import seal, vectors
-from ragx.store.base import CommitResult, Counts, FileRow, StagedChunk
+from ragx.store.base import CommitResult, Counts, Digests, FileRow, StagedChunk
 from ragx.store.connect import (
     DATABASE_NAME,
     connect_writing,
@@ -29,6 +29,7 @@ from ragx.store.rows import (
     CHUNK_COLUMNS,
     FILE_COLUMNS,
     checksum,
+    digests,
     known_embeddings,
     load_vectors,
     marks,
@@ -72,14 +73,15 @@ class SqliteWriter:
     Args:
         root: the corpus; `.ragx/` is made if need be.
         rebuild: start from an empty index where the present one is damaged or of another version.
+        directory: where the index lies, if not in the corpus.
 
     Raises:
         IndexBusy: another process is writing.
         StoreError: the index cannot be opened or made.
     """
 
-    def __init__(self, root: Path, *, rebuild: bool = False) -> None:
-        self._directory = index_directory(root)
+    def __init__(self, root: Path, *, rebuild: bool = False, directory: Path | None = None) -> None:
+        self._directory = directory or index_directory(root)
         with translated("making the index directory"):
             make_directory(self._directory)
         self._lock = WriterLock(self._directory)
@@ -130,6 +132,17 @@ class SqliteWriter:
     def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
         with translated("looking up embeddings"):
             return known_embeddings(self._db, keys)
+
+    def borrow_embeddings(self, other: Path) -> None:
+        with translated("copying embeddings"):
+            self._db.execute("ATTACH ? AS other", (str(index_directory(other) / DATABASE_NAME),))
+            try:
+                with self._transaction():
+                    self._db.execute(
+                        "INSERT OR IGNORE INTO embeddings SELECT * FROM other.embeddings"
+                    )
+            finally:
+                self._db.execute("DETACH other")
 
     def put_embeddings(self, items: Iterable[tuple[bytes, NDArray[np.float32]]]) -> None:
         rows = []
@@ -245,6 +258,10 @@ class SqliteWriter:
                 "SELECT length(e.vector) FROM windows w JOIN embeddings e USING (key) LIMIT 1"
             ).fetchone()
         return row[0] // 2 if row else 0
+
+    def digests(self) -> Digests:
+        with reading("comparing indexes"):
+            return digests(self._db)
 
     def close(self) -> None:
         path = self._directory / DATABASE_NAME

@@ -54,6 +54,8 @@ SUCCESSES = [
     ("lexical", "query xyzzy", 1, "ragx.query.v3"),
     ("built", "query barrel --files-only", 0, "ragx.files.v1"),
     ("lexical", "query xyzzy --files-only", 1, "ragx.files.v1"),
+    ("built", "verify", 0, "ragx.verify.v1"),
+    ("lexical", "verify", 0, "ragx.verify.v1"),
     ("lexical", "inspect chunk {chunk}", 0, "ragx.inspect.chunk.v1"),
     ("lexical", "inspect file docs/log.md", 0, "ragx.inspect.file.v1"),
     ("built", "inspect file docs/log.md --text", 0, "ragx.inspect.file.v1"),

@@ -31,8 +31,11 @@ def check_locations(root: Path, path: str, ask: Ask) -> list[str]:
         before = raw[: part["byte_start"]].decode(view["encoding"])
         assert part["line_start"] == 1 + len(re.findall(r"\r\n|\r|\n", before))
         inside = len(re.findall(r"\r\n|\r|\n", text[:-1] if text.endswith("\n") else text))
-        inside -= text.endswith("\r\n") and not text.endswith("\n\r\n") and inside > 0 and (
-            text[:-1].endswith("\r")
+        inside -= (
+            text.endswith("\r\n")
+            and not text.endswith("\n\r\n")
+            and inside > 0
+            and (text[:-1].endswith("\r"))
         )
         assert part["line_end"] == part["line_start"] + inside
         texts.append(text)
@@ -55,7 +58,9 @@ def test_one_windows_byte_stops_nothing(make_corpus: MakeCorpus, ask: Ask) -> No
 @pytest.mark.parametrize("mark", [True, False])
 def test_utf16_is_text(make_corpus: MakeCorpus, ask: Ask, encoding: str, mark: bool) -> None:
     """UTF-16 files count as binary because of their NULs. Sniff the BOM first, also without one."""
-    text = "# Käse\r\n\r\nThe zebra eats some cheese and more.\r\n\r\n## Next\r\n\r\n" + "lion " * 300
+    text = (
+        "# Käse\r\n\r\nThe zebra eats some cheese and more.\r\n\r\n## Next\r\n\r\n" + "lion " * 300
+    )
     raw = (("\ufeff" if mark else "") + text).encode(encoding)
     root = make_corpus({"a.md": raw})
     report = ask("index", cwd=root)
@@ -116,7 +121,10 @@ CLUSTERS = [
 def test_no_cut_inside_a_character(make_corpus: MakeCorpus, ask: Ask, name: str) -> None:
     """Chunk cuts inside an emoji, surrogate pair or combining sequence; previews cut likewise."""
     root = make_corpus(
-        {f"{i}/{name}": "".join("x" * (j % 3) + unit for j in range(700)) for i, unit in enumerate(CLUSTERS)},
+        {
+            f"{i}/{name}": "".join("x" * (j % 3) + unit for j in range(700))
+            for i, unit in enumerate(CLUSTERS)
+        },
         settings="[chunking]\nsize_tokens = 32\n",
     )
     ask("index", cwd=root)
@@ -188,7 +196,10 @@ def test_two_characters_find_something(
 
 def test_odd_separators_end_no_line(make_corpus: MakeCorpus, ask: Ask) -> None:
     """Lines end at LF, CRLF, CR only (SPEC 4)."""
-    text = f"{'word ' * 60}" + "one\u2028still one\u2029still\x0bstill\x0cstill\x1c\x1d\x1e\x85still\ntwo zebra\n"
+    text = (
+        f"{'word ' * 60}"
+        "one\u2028still one\u2029still\x0bstill\x0cstill\x1c\x1d\x1e\x85still\ntwo zebra\n"
+    )
     root = make_corpus({"a.txt": text})
     ask("index", cwd=root)
     (entry,) = ask("query", "zebra", cwd=root)["results"]

@@ -161,8 +161,12 @@ def test_a_dry_run_leaves_out_what_a_run_leaves_out(make_corpus: MakeCorpus, ask
     assert (again["files"], again["files_unchanged"]) == (0, 3)
 
 
-def test_verbose_lists_what_was_left_out(make_corpus: MakeCorpus, ask: Ask, ragx_inline: RunCli) -> None:
-    root = make_corpus({**NOTES, ".env": "KEY=1", "x.bin": "x", "LICENSE": "free", "old.md": b"caf\xe9\n"})
+def test_verbose_lists_what_was_left_out(
+    make_corpus: MakeCorpus, ask: Ask, ragx_inline: RunCli
+) -> None:
+    root = make_corpus(
+        {**NOTES, ".env": "KEY=1", "x.bin": "x", "LICENSE": "free", "old.md": b"caf\xe9\n"}
+    )
     document = ask("index", "-v", cwd=root)
     skipped = {item["file"]: item["reason"] for item in document["skipped_files"]}
     assert skipped[".env"] == "secret"
@@ -182,9 +186,18 @@ def test_policy_skips_do_not_change_the_exit_code(make_corpus: MakeCorpus, ask: 
     os.symlink("a.md", root / "link.md")
     document = ask("index", "--max-file-bytes", "100", cwd=root, status=0)
     assert document["ok"] is True
-    assert document["skipped"] == {
-        "binary": 1, "excluded": 1, "secret": 1, "symlink": 1, "too_large": 1,
-    } or {"binary": 1, "secret": 1, "symlink": 1, "too_large": 1}.items() <= document["skipped"].items()
+    assert (
+        document["skipped"]
+        == {
+            "binary": 1,
+            "excluded": 1,
+            "secret": 1,
+            "symlink": 1,
+            "too_large": 1,
+        }
+        or {"binary": 1, "secret": 1, "symlink": 1, "too_large": 1}.items()
+        <= document["skipped"].items()
+    )
 
 
 def test_partial_failure_is_exit_2_with_the_whole_document(
@@ -221,10 +234,16 @@ def test_force_and_full(make_corpus: MakeCorpus, ask: Ask) -> None:
     document = ask("index", "--force", "a.md", cwd=root)
     assert (document["files_indexed"], document["chunks_added"]) == (1, 0)
     document = ask("index", "--full", cwd=root)
-    assert (document["files_indexed"], document["chunks_added"], document["chunks_deleted"]) == (3, 0, 0)
+    assert (document["files_indexed"], document["chunks_added"], document["chunks_deleted"]) == (
+        3,
+        0,
+        0,
+    )
 
 
-def test_changed_is_an_old_name_of_the_default(make_corpus: MakeCorpus, ragx_inline: RunCli) -> None:
+def test_changed_is_an_old_name_of_the_default(
+    make_corpus: MakeCorpus, ragx_inline: RunCli
+) -> None:
     root = make_corpus(NOTES)
     done = ragx_inline("index", "--changed", "--json", cwd=root)
     assert done.returncode == 0
@@ -232,7 +251,9 @@ def test_changed_is_an_old_name_of_the_default(make_corpus: MakeCorpus, ragx_inl
     assert "--changed" in done.stderr
 
 
-def test_settings_that_no_longer_fit_stop_with_both_values(make_corpus: MakeCorpus, ask: Ask) -> None:
+def test_settings_that_no_longer_fit_stop_with_both_values(
+    make_corpus: MakeCorpus, ask: Ask
+) -> None:
     root = make_corpus(NOTES)
     ask("index", cwd=root)
     ask("config", "set", "chunking.size_tokens", "100", cwd=root)
@@ -312,8 +333,10 @@ def test_eight_cold_queries_at_once(
 def test_each_file_of_the_index_damaged_in_turn(
     make_corpus: MakeCorpus, ask: Ask, name: str, how: str, request: pytest.FixtureRequest
 ) -> None:
-    """HOSTILE: Truncate or corrupt each file under .ragx/ in turn: a clear message and a way back."""
-    root = make_corpus({**NOTES, **{f"f{i}.md": f"# F{i}\n\n{'okapi ' * 300}\n" for i in range(20)}})
+    """HOSTILE: Truncate or corrupt each file under .ragx/ in turn: a clear message, a way back."""
+    root = make_corpus(
+        {**NOTES, **{f"f{i}.md": f"# F{i}\n\n{'okapi ' * 300}\n" for i in range(20)}}
+    )
     ask("index", cwd=root)
     path = root / ".ragx" / name
     raw = path.read_bytes()

@@ -62,7 +62,8 @@ def test_status_and_index_see_the_same_files(make_corpus: MakeCorpus, ask: Ask) 
     """HOSTILE: The same walker for index, status, `--full`: the same set of files from each."""
     root = make_corpus(
         {
-            **NOTES, ".gitignore": "ignored/\n*.log\n!keep.log\n", "ignored/x.md": "x", "b.log": "x",
+            **NOTES, ".gitignore": "ignored/\n*.log\n!keep.log\n", "ignored/x.md": "x",
+            "b.log": "x",
             "keep.log": "x", "node_modules/m/r.md": "x", ".hidden/h.md": "x", ".env": "K=1",
             "bin.md": b"\0\1", "LICENSE": "x", "pic.xyz": "x", "big.md": "x" * 5000,
         },

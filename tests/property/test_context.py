@@ -15,7 +15,9 @@ from ragx.query.context import lines_after, lines_before, read_current
 
 ENDS = ("\n", "\r\n", "\r")
 rows = st.lists(
-    st.tuples(st.sampled_from(["alpha", "é b", "日本", "x\u2028y", "", "  ", "\t"]), st.sampled_from(ENDS)),
+    st.tuples(
+        st.sampled_from(["alpha", "é b", "日本", "x\u2028y", "", "  ", "\t"]), st.sampled_from(ENDS)
+    ),
     min_size=1,
     max_size=14,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from hypothesis import given, settings
@@ -86,7 +87,7 @@ def test_ranking_is_a_total_order(found, random) -> None:
     ranked = rank_hits(found)
     random.shuffle(found)
     assert rank_hits(found) == ranked
-    for one, other in zip(ranked, ranked[1:], strict=False):
+    for one, other in itertools.pairwise(ranked):
         assert (one.score, other.path, other.ordinal) > (other.score, one.path, one.ordinal) or (
             one.score == other.score and (one.path, one.ordinal) < (other.path, other.ordinal)
         )
@@ -105,8 +106,6 @@ def test_folding_against_a_direct_definition(found, top, weight) -> None:
     for entry in entries:
         own = [hit for hit in stretch if hit.path == entry.path][:CHUNKS_PER_FILE]
         assert entry.hits == tuple(own)
-        assert entry.score == math.fsum(
-            [own[0].score, *(weight * hit.score for hit in own[1:])]
-        )
+        assert entry.score == math.fsum([own[0].score, *(weight * hit.score for hit in own[1:])])
     order = [(-entry.score, entry.path) for entry in entries]
     assert order == sorted(order)

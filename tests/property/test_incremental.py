@@ -21,9 +21,29 @@ from ragx.query.seeds import COLUMN_WEIGHTS
 from ragx.store.sqlite import SqliteReader, SqliteWriter
 from ragx.types import BuildReport
 
-PATHS = ["a.md", "b.md", "c.py", "sub/a.md", "sub/d.txt", "sub/deep/e.md", "a.md/f.md", "g.md", "ä b.md"]
+PATHS = [
+    "a.md",
+    "b.md",
+    "c.py",
+    "sub/a.md",
+    "sub/d.txt",
+    "sub/deep/e.md",
+    "a.md/f.md",
+    "g.md",
+    "ä b.md",
+]
 WORDS = ["zebra", "apple", "getName", "naïve", "日本語", "2026.4", "snake_case", "Straße", "🐘"]
-EXPRESSIONS = ['"zebra"', '"apple"', '"name"', '"naiv"', '"日本"', '"2026"', '"case"', '"md"', '"h1"']
+EXPRESSIONS = [
+    '"zebra"',
+    '"apple"',
+    '"name"',
+    '"naiv"',
+    '"日本"',
+    '"2026"',
+    '"case"',
+    '"md"',
+    '"h1"',
+]
 CHUNKING = ChunkOptions(size_tokens=30)
 
 sentence = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
@@ -60,7 +80,11 @@ edit = st.one_of(
     st.tuples(st.just("move"), path, path),
     st.tuples(st.just("copy"), path, path),
     st.tuples(st.just("swap"), path, path),
-    st.tuples(st.just("move directory"), st.sampled_from(["sub", "sub/deep"]), st.sampled_from(["new", "sub2"])),
+    st.tuples(
+        st.just("move directory"),
+        st.sampled_from(["sub", "sub/deep"]),
+        st.sampled_from(["new", "sub2"]),
+    ),
     st.tuples(st.just("touch"), path),
     st.tuples(st.just("ignore"), st.sampled_from(["", "a.md\n", "sub/\n", "*\n!g.md\n"])),
 )
@@ -197,7 +221,9 @@ def test_incremental_runs_equal_a_fresh_index(edits, with_vectors: bool) -> None
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.lists(edit, min_size=1, max_size=3), min_size=2, max_size=3), st.sampled_from(WORDS))
+@given(
+    st.lists(st.lists(edit, min_size=1, max_size=3), min_size=2, max_size=3), st.sampled_from(WORDS)
+)
 def test_after_failures_are_mended_the_index_is_a_fresh_one(edits, poison: str) -> None:
     """Whatever failed on the way leaves no trace once it succeeds."""
 

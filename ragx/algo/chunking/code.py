@@ -193,7 +193,7 @@ class _Cutter:
             if extent is None:
                 continue
             if not self.source.fits(*extent) or self.strands_head(run, item, extent[1]):
-                if item.names:
+                if item.names and depth < _MAX_LEVELS:
                     if depth and self.is_head(run):
                         item.first = run[0][1].first
                         run = []

@@ -59,8 +59,7 @@ def test_equal_entries_stand_by_path() -> None:
 def test_equal_sums_from_different_terms_tie_exactly() -> None:
     """0.1 + 0.2 and 0.2 + 0.1: a plain sum of three terms would depend on the order."""
     ranking = rank_hits(
-        [hit("b", 0.3), hit("b", 0.2, 1), hit("b", 0.1, 2)]
-        + [hit("a", 0.3), hit("a", 0.2, 5), hit("a", 0.1, 9)]
+        [hit(path, score, i) for path in "ba" for i, score in enumerate((0.3, 0.2, 0.1))]
     )
     entries = fold(ranking, top=2, fold_weight=1.0)
     assert entries[0].score == entries[1].score == math.fsum([0.3, 0.2, 0.1])

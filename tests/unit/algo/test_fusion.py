@@ -108,5 +108,5 @@ def test_order_of_candidates_has_no_influence(order: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 1, 3), (2, 3, 1)])
 def test_nan_is_an_error_in_any_place(scale, order: tuple[int, ...]) -> None:
     scores = {1: 0.5, 2: math.nan, 3: 0.25}
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="not a number"):
         scale({key: scores[key] for key in order})

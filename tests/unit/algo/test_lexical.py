@@ -151,7 +151,7 @@ def test_every_word_character_there_is_can_be_found(table: sqlite3.Connection) -
     chars = [
         char
         for i, char in enumerate(chars)
-        if i % 37 == 0 or not any(first <= char <= last for first, last in uniform)
+        if i % 37 == 0 or (i % 3 == 0 and not any(first <= char <= last for first, last in uniform))
     ]
     table.execute("BEGIN")
     table.executemany(

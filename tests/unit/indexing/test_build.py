@@ -1,8 +1,9 @@
-"""Indexing runs over a real tree and a real store, with an embedder that counts what it is given."""
+"""Indexing runs over a real tree and store, with an embedder that counts what it is given."""
 
 from __future__ import annotations
 
 import base64
+import itertools
 import os
 import random
 import shutil
@@ -645,7 +646,7 @@ def test_a_file_that_becomes_binary_or_secret_loses_its_rows(bench: Bench) -> No
 
 
 def test_what_is_excluded_later_is_gone_after_the_next_run(bench: Bench) -> None:
-    """HOSTILE: An exclude added later: rows of the now-excluded file are gone after the next run."""
+    """HOSTILE: An exclude added later: rows of the excluded file are gone after the next run."""
     bench.write("a.md", "alpha\n")
     bench.write("drafts/b.md", "beta\n")
     bench.write("c.txt", "gamma\n")
@@ -899,7 +900,7 @@ def test_progress_reaches_its_end_and_never_goes_back(bench: Bench) -> None:
     assert seen[-1].files_done == seen[-1].files_total == 12
     assert seen[-1].bytes_done == seen[-1].bytes_total
     assert seen[-1].embedded == report.embedded
-    for one, other in zip(seen, seen[1:], strict=False):
+    for one, other in itertools.pairwise(seen):
         assert one.files_done <= other.files_done
         assert one.bytes_done <= other.bytes_done
         assert one.embedded <= other.embedded

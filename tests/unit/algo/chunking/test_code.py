@@ -268,7 +268,13 @@ def test_indentation_is_the_fallback(text: str) -> None:
 
 
 def test_deep_nesting_is_survived() -> None:
-    for text in ("[" * 100_000, "[\n" * 30_000 + "]\n" * 30_000, "f(" * 50_000, "{" * 100_000):
+    for text in (
+        "[" * 100_000,
+        "[\n" * 30_000 + "]\n" * 30_000,
+        "f(" * 50_000,
+        "{" * 100_000,
+        "function f() {\n" * 5000,
+    ):
         for language in ("python", "javascript"):
             spans = chunk(text, language)
             assert sum(span.end - span.start for span in spans) >= len(text) / 2

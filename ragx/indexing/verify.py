@@ -1,0 +1,56 @@
+"""Is the index what a fresh one would be? Build one beside it and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from ragx.indexing.build import BuildOptions, build
+from ragx.providers.base import Embedder
+from ragx.store.base import Reader, Writer
+from ragx.types import Verification
+
+__all__ = ["verify"]
+
+
+def verify(
+    root: Path,
+    reader: Reader,
+    fresh: Writer,
+    embedder: Embedder | None,
+    options: BuildOptions,
+    manifest: Mapping[str, str],
+) -> Verification:
+    """Compare a stored index with one built from scratch out of the same embeddings.
+
+    Args:
+        reader: the index in question.
+        fresh: a writer of an empty index elsewhere; closed here.
+    Returns:
+        What differs: nothing, if the index is right and no file has changed since its last run.
+    Raises:
+        RagxError: the tree cannot be indexed.
+    """
+    with closing(fresh):
+        fresh.borrow_embeddings(root)
+        build(root, fresh, embedder, options, manifest)
+        now = fresh.digests()
+    stored = reader.digests()
+    differing = sorted(
+        path
+        for path in stored.files.keys() | now.files.keys()
+        if stored.files.get(path) != now.files.get(path)
+    )
+    return Verification(
+        files=len(now.files),
+        differing=tuple((path, _how(path, stored.files, now.files)) for path in differing),
+        vectors_agree=stored.vectors == now.vectors,
+        postings_agree=stored.postings == now.postings,
+    )
+
+
+def _how(path: str, stored: Mapping[str, str], now: Mapping[str, str]) -> str:
+    if path not in stored:
+        return "not in the index"
+    return "differs" if path in now else "no longer in the corpus"
