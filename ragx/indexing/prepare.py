@@ -11,6 +11,7 @@ import xxhash
 from ragx.algo.chunking import chunk_text, document_title
 from ragx.algo.chunking.base import ChunkOptions, EstimatedSizer, OffsetSizer, Sizer
 from ragx.algo.chunking.languages import language_of
+from ragx.algo.chunking.tables import TableHeaders
 from ragx.algo.chunking.windows import split_windows
 from ragx.documents.decode import ByteMap, LineMap, decode
 from ragx.providers.base import Embedder
@@ -92,8 +93,9 @@ class Preparer:
         spans = chunk_text(text, language=language, sizer=sizer, options=self._chunking)
         title = document_title(text, language)
         chunks = self._chunks(path, text, spans, ByteMap(text, decoded.encoding, decoded.bom_bytes))
+        tables = TableHeaders(text if language == "markdown" and self._embedder else "")
         passages = [
-            tuple(self._passages(text, span, sizer, title)) if self._embedder else ()
+            tuple(self._passages(text, span, sizer, title, tables)) if self._embedder else ()
             for span in spans
         ]
         return Prepared(
@@ -139,7 +141,9 @@ class Preparer:
             )
         return chunks
 
-    def _passages(self, text: str, span: Span, sizer: Sizer, title: str) -> list[Passage]:
+    def _passages(
+        self, text: str, span: Span, sizer: Sizer, title: str, tables: TableHeaders
+    ) -> list[Passage]:
         embedder = self._embedder
         if embedder is None:
             return []
@@ -147,10 +151,17 @@ class Preparer:
         limit = embedder.max_tokens
         ranges = [(span.start, span.end)]
         if limit is not None:
-            spent = embedder.count_tokens(crumb) + 2
+            header = tables.longest(span.start, span.end)
+            if header and embedder.count_tokens(header) > limit // _CRUMB_SHARE:
+                tables = TableHeaders("")  # as wide as that, it would leave no room for rows
+                header = ""
+            spent = embedder.count_tokens(f"{crumb}\n{header}") + 2
             if sizer.size(span.start, span.end) + spent > limit:
-                ranges = self._windows(text, span, sizer, crumb, limit)
-        return [self._passage(_with_crumb(crumb, text[a:b])) for a, b in ranges]
+                ranges = self._windows(text, span, sizer, f"{crumb}\n{header}", limit)
+        return [
+            self._passage(_with_crumb(_with_crumb(crumb, tables.above(a)), text[a:b]))
+            for a, b in ranges
+        ]
 
     def _windows(
         self, text: str, span: Span, sizer: Sizer, crumb: str, limit: int
@@ -206,4 +217,4 @@ class Preparer:
 
 
 def _with_crumb(crumb: str, text: str) -> str:
-    return f"{crumb}\n{text}" if crumb else text
+    return "\n".join(part for part in (crumb, text) if part)

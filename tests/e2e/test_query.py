@@ -210,7 +210,7 @@ def test_scores_fall_and_are_rounded(ask: Ask, notes: Path) -> None:
 def test_a_long_chunk_is_cut_between_characters(
     make_corpus: MakeCorpus, ask: Ask, tmp_path: Path
 ) -> None:
-    """HOSTILE: Chunk cuts inside an emoji, surrogate pair, combining sequence; previews likewise."""
+    """HOSTILE: Chunk cuts inside an emoji, surrogate pair, combining sequence; previews too."""
     family, accent = "👩‍👩‍👧‍👦", "e\u0301\u0323"
     for i, unit in enumerate((family, accent, "🇨🇭", "𠮷")):
         for lead in range(3):
