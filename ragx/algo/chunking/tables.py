@@ -9,8 +9,8 @@ __all__ = ["TableHeaders"]
 
 # A delimiter row: cells of dashes with optional colons, and at least one pipe.
 _DELIMITER = re.compile(
-    r"^[ \t]{0,3}(?=[^\r\n]*\|)\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$",
-    re.MULTILINE,
+    r"(?:(?<=[\r\n])|\A)[ \t]{0,3}(?=[^\r\n]*\|)"
+    r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*(?=[\r\n]|\Z)"
 )
 _ROW = re.compile(r"[^\r\n]*\|[^\r\n]*(?:\r\n|\r|\n|\Z)")
 

@@ -171,6 +171,10 @@ def test_passages_fit_the_model_and_cover_the_chunk(
         # Without overlap the windows are the chunk, blanks aside, in order.
         position = 0
         for body in bodies:
+            if chunk.text.find(body.strip(), position) < 0:
+                # Cut from a table: its header row and delimiter row stand above.
+                assert body.splitlines()[1].strip("|-: ") == ""
+                body = "\n".join(body.splitlines()[2:])
             position = chunk.text.index(body.strip(), position) + len(body.strip())
     embedded = builtin.embed_documents([texts[0] for texts in passage_texts(prepared)][:3])
     assert len(embedded) == min(3, len(prepared.chunks))
