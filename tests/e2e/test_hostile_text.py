@@ -87,7 +87,7 @@ def test_a_mark_hides_nothing(make_corpus: MakeCorpus, ask: Ask) -> None:
     )
     (root / ".git").mkdir()
     settings = (root / "ragx.toml").read_text()
-    (root / "ragx.toml").write_text(mark + settings)
+    (root / "ragx.toml").write_text(mark + settings, encoding="utf-8")
     ask("index", cwd=root)
     (entry,) = ask("query", "zebra", cwd=root)["results"]
     assert entry["chunks"][0]["heading"] == ["First"]
