@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragx.algo.lexical import is_exclusion, query_terms
 from ragx.config import Config, LoadedConfig, load_config, resolve_api_key
-from ragx.errors import CorpusError, IndexMissing, ManifestMismatch, UsageError
+from ragx.errors import CorpusError, ExtractionError, IndexMissing, ManifestMismatch, UsageError
 from ragx.query.context import ContextLines
 from ragx.query.pipeline import (
     Answer,
@@ -61,6 +61,7 @@ __all__ = [
 
 # Without a tokenizer to ask or a model to suit: a few paragraphs, or a function.
 _DEFAULT_CHUNK_TOKENS = 450
+_FAILED = ("failed", "unembedded")
 _MANIFEST_HINT = "run: ragx index --full, or set the old value again"
 
 
@@ -146,7 +147,7 @@ class Corpus:
         from ragx.store.sqlite import SqliteWriter
 
         check_root(self.root, confirmed=request.confirmed or self.loaded.config_path is not None)
-        with closing(SqliteWriter(self.root, rebuild=request.full)) as writer:
+        with closing(SqliteWriter(self.root, rebuild=request.full or request.no_cache)) as writer:
             embedder = self._embedder(writer.manifest())
             try:
                 options = self._build_options(request, embedder)
@@ -243,6 +244,7 @@ class Corpus:
             seen = scan(self.root, scan_options)
             todo = make_plan(rows, seen, BuildOptions(scan_options, ChunkOptions()))
             changed = sum(1 for path in todo.paths("check") if self._differs(path, rows[path]))
+            has_vectors = self.config.embeddings.provider != "none"
             skipped = Counter(item.reason for item in seen.skipped)
             skipped.update(
                 row.status.removeprefix("skipped:")
@@ -258,8 +260,8 @@ class Corpus:
                 changed=changed,
                 deleted=len(todo.paths("delete")),
                 skipped=dict(sorted(skipped.items())),
-                failed=tuple(row for row in rows.values() if row.status == "failed"),
-                unembedded=reader.unembedded(0)[0] if reader else 0,
+                failed=tuple(row for row in rows.values() if row.status in _FAILED),
+                unembedded=reader.unembedded(0)[0] if reader and has_vectors else 0,
                 settings_differ=self._settings_differ(reader),
                 limits={
                     "max_file_bytes": scan_options.max_file_bytes,
@@ -316,9 +318,10 @@ class Corpus:
         from ragx.indexing.build import BuildOptions
         from ragx.indexing.scan import resolve_named
 
-        if request.full and request.only:
+        if (request.full or request.no_cache) and request.only:
             raise UsageError(
-                "--full rebuilds the whole index and takes no file names",
+                f"--{'full' if request.full else 'no-cache'} rebuilds the whole index and takes no"
+                " file names",
                 hint="index some files anew with --force FILE",
             )
         cwd = request.cwd or self.root
@@ -327,7 +330,8 @@ class Corpus:
             chunking=self._chunking(request, embedder),
             only=resolve_named(self.root, request.only, cwd) if request.only else None,
             force=resolve_named(self.root, request.force, cwd),
-            full=request.full,
+            # To embed anew what has not changed, every file has to be gone through.
+            full=request.full or request.no_cache,
             no_cache=request.no_cache,
         )
 
@@ -464,13 +468,14 @@ class Corpus:
         return ""
 
     def _differs(self, path: str, row: FileRow) -> bool:
+        from ragx.documents.read import read_regular
         from ragx.indexing.prepare import content_hash
 
-        if row.status == "failed":
+        if row.status in _FAILED:
             return True
         try:
-            return content_hash((self.root / path).read_bytes()) != row.content_hash
-        except OSError:
+            return content_hash(read_regular(self.root / path)[0]) != row.content_hash
+        except (OSError, ExtractionError):
             return True
 
 

@@ -118,7 +118,8 @@ def _words(text: str) -> list[str]:
 
 def analyse(text: str) -> str:
     """Index terms of a text, in order, separated by single spaces; "" for text without any."""
-    return " ".join(map(_EXPANSIONS.__getitem__, _words(text)))
+    # A word of marks alone folds to nothing.
+    return " ".join(filter(None, map(_EXPANSIONS.__getitem__, _words(text))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,23 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from ragx.algo.chunking.base import ChunkOptions
 from ragx.algo.lexical import ANALYSIS_VERSION
 from ragx.documents.decode import SNIFF_BYTES
+from ragx.documents.read import read_regular
 from ragx.documents.secrets import secret_reason
 from ragx.errors import (
+    BadEmbedding,
     ExtractionError,
     ManifestMismatch,
     ProviderError,
     ProviderUnavailable,
+    StoreError,
     UsageError,
 )
 from ragx.indexing.plan import RACY_NS, Plan, StoredFile, plan
@@ -153,13 +157,19 @@ def build(
     run = _Run(root, writer, embedder, options, rows if keeps_old else {}, todo, seen, progress)
     if options.full:
         writer.reset()
-    if embedder is None:
-        for _ in run.jobs():
-            pass
-    else:
-        with EmbedPool(embedder) as pool:
-            for key, result in pool.run(run.jobs()):
-                run.receive(key, result)
+    try:
+        if embedder is None:
+            for _ in run.jobs():
+                pass
+        else:
+            with EmbedPool(embedder) as pool:
+                for key, result in pool.run(run.jobs()):
+                    run.receive(key, result)
+    except BaseException:
+        # Interrupted or failed: what has been paid for is kept all the same.
+        with suppress(StoreError):
+            run.save()
+        raise
     return run.finish(manifest, first=not stored_manifest)
 
 
@@ -254,6 +264,9 @@ class _Run:
                 self.report.files_deleted += 1
             elif decision.action == "keep":
                 self._keep(decision.path)
+                if self._options.full and decision.path in self._rows:
+                    # It could not be looked at; what a full run does not stage is dropped.
+                    self._stage_stat(self._rows[decision.path])
         for position, file in enumerate(self._to_read):
             yield from self._read(file)
             self._bytes_done += file.size
@@ -262,12 +275,12 @@ class _Run:
     def receive(self, key: bytes, result: NDArray[np.float32] | ProviderError) -> None:
         """Take one vector, or the error that stands in its place."""
         if isinstance(result, ProviderUnavailable):
-            self._save()
             raise result
+        if not isinstance(result, ProviderError):
+            result = self._checked(result)
         if isinstance(result, ProviderError):
             self._failed_keys[key] = result
         else:
-            self._check_width(len(result))
             self.report.embedded += 1
             self._fresh.add(key)
             self._unsaved.append((key, result))
@@ -275,7 +288,7 @@ class _Run:
                 len(self._unsaved) >= _SAVE_EVERY
                 or time.monotonic() - self._saved_at > _SAVE_AFTER_S
             ):
-                self._save()
+                self.save()
         for waiting in self._waiting.pop(key, ()):
             waiting.missing.discard(key)
             if isinstance(result, ProviderError):
@@ -285,20 +298,29 @@ class _Run:
         if self.report.embedded % 16 == 0:
             self._tell(None)
 
-    def _check_width(self, width: int) -> None:
-        """Refuse a second vector space in one index."""
+    def _checked(self, vector: NDArray[np.float32]) -> NDArray[np.float32] | ProviderError:
+        """The vector, or the error that stands in its place if it is none.
+
+        Raises:
+            ManifestMismatch: it belongs to a second vector space.
+        """
+        length = float(vector @ vector)
+        if not 0.9 < length < 1.1:
+            return BadEmbedding(f"the model gave a vector of length {length**0.5:g} for it")
+        width = len(vector)
         if not self._dimension:
             self._dimension = width
         elif width != self._dimension:
             raise ManifestMismatch(
                 f"the model gives vectors of {width} numbers, the index holds {self._dimension}",
-                hint="ragx index --full rebuilds it, or set the old model again",
+                hint="ragx index --no-cache embeds everything anew",
                 details={"key": "dimension", "old": self._dimension, "new": width},
             )
+        return vector
 
     def finish(self, manifest: Mapping[str, str], *, first: bool) -> BuildReport:
         """Save, settle what is racy, commit."""
-        self._save()
+        self.save()
         self._confirm_racy()
         if self._staged or first or self._options.full:
             result = self._writer.commit(manifest)
@@ -326,13 +348,12 @@ class _Run:
         try:
             raw, row = self._read_stable(file)
         except FileNotFoundError:
-            self._count_skip(path, "vanished")
-            if old is not None:
-                self._writer.stage_delete(path)
-                self._staged += 1
-                self.report.files_deleted += 1
+            self._drop(path, "vanished")
             return
         except (OSError, ExtractionError) as fault:
+            if getattr(fault, "code", "") == "special":
+                self._drop(path, "special")
+                return
             code = fault.code if isinstance(fault, ExtractionError) else "unreadable"
             reason = getattr(fault, "message", None) or getattr(fault, "strerror", None) or fault
             self._fail(file, code, str(reason))
@@ -375,6 +396,14 @@ class _Run:
             return
         yield from self._request(row, prepared)
 
+    def _drop(self, path: str, reason: str) -> None:
+        """Leave out a path that is no file any more."""
+        self._count_skip(path, reason)
+        if path in self._rows:
+            self._writer.stage_delete(path)
+            self._staged += 1
+            self.report.files_deleted += 1
+
     def _read_stable(self, file: SeenFile) -> tuple[bytes, FileRow]:
         """Bytes and the stat that belongs to them: one that held before and after reading.
 
@@ -382,13 +411,9 @@ class _Run:
             ExtractionError: code "changing"; it was written to at every try.
             OSError: it cannot be read.
         """
-        full = self._root / file.path
         for _ in range(_READ_TRIES):
             now = time.time_ns()
-            with full.open("rb") as handle:
-                before = os.fstat(handle.fileno())
-                raw = handle.read()
-                after = os.fstat(handle.fileno())
+            raw, before, after = read_regular(self._root / file.path)
             if _identity(before) == _identity(after) and len(raw) == after.st_size:
                 row = FileRow(
                     path=file.path,
@@ -410,6 +435,7 @@ class _Run:
         if not self._options.no_cache:
             known |= self._writer.known_embeddings(wanted.keys() - known)
         self.report.cached += len(known)
+        self._note_width(known)
         waiting = _Waiting(row, prepared, set(wanted) - known)
         for key in waiting.missing & self._failed_keys.keys():
             waiting.error = self._failed_keys[key]
@@ -421,6 +447,11 @@ class _Run:
             self._settle(waiting)
         for key in new:
             yield key, wanted[key]
+
+    def _note_width(self, known: Collection[bytes]) -> None:
+        """A full run's first stored vector says which width the others must have."""
+        if known and not self._dimension:
+            self._dimension = self._writer.width_of(known)
 
     def _settle(self, waiting: _Waiting) -> None:
         """Stage a file once the fate of all its passages is known."""
@@ -438,11 +469,11 @@ class _Run:
         if error is not None:
             old = self._rows.get(row.path)
             self.report.failed.append(Failure(row.path, error.code, error.message))
-            if old is not None and old.n_chunks:
+            if _is_whole(old):
                 self._stage_stat(replace(old, status="failed", code=error.code, note=error.message))
                 return
             # Nothing older to show: its words can be searched even where vectors are missing.
-            row = replace(row, status="failed", code=error.code, note=error.message)
+            row = replace(row, status="unembedded", code=error.code, note=error.message)
         staged = [
             StagedChunk(chunk, tuple(p.key for p in windows if p.key not in self._failed_keys))
             for chunk, windows in zip(prepared.chunks, prepared.passages, strict=True)
@@ -461,7 +492,8 @@ class _Run:
         self.report.failed.append(Failure(file.path, code, message))
         old = self._rows.get(file.path)
         if old is not None and old.n_chunks:
-            self._stage_stat(replace(old, status="failed", code=code, note=message))
+            status = "failed" if _is_whole(old) else old.status
+            self._stage_stat(replace(old, status=status, code=code, note=message))
             return
         row = FileRow(
             path=file.path,
@@ -482,7 +514,8 @@ class _Run:
         self._writer.stage_stat(row)
         self._staged += 1
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Store the vectors that have arrived since the last time."""
         if self._unsaved:
             self._writer.put_embeddings(self._unsaved)
             self._unsaved = []
@@ -520,6 +553,11 @@ class _Run:
                 embedded=self.report.embedded,
             )
         )
+
+
+def _is_whole(row: FileRow | None) -> TypeGuard[FileRow]:
+    """Whether a file's stored version has all its vectors."""
+    return row is not None and row.n_chunks > 0 and row.status != "unembedded"
 
 
 def _identity(stat: os.stat_result) -> tuple[int, int, int, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ragx.algo.chunking.languages import kind_of, language_of
 from ragx.documents.decode import SNIFF_BYTES
+from ragx.documents.read import read_regular
 from ragx.documents.secrets import secret_reason
 from ragx.errors import ExtractionError
 from ragx.indexing.build import BuildOptions, make_plan
@@ -52,9 +53,12 @@ def dry_run(
             unchanged += 1
     for path in todo.paths("add", "check", "force"):
         try:
-            raw = (root / path).read_bytes()
+            raw, _, _ = read_regular(root / path)
         except FileNotFoundError:
             skipped["vanished"] += 1
+            continue
+        except ExtractionError as fault:
+            skipped[fault.code] += 1
             continue
         except OSError:
             skipped["unreadable"] += 1

@@ -25,7 +25,7 @@ class StoredFile:
     """What the index remembers of a file.
 
     The stat fields and `content_hash` are of the bytes that were read; `scanned_ns` is the wall
-    clock just before that scan; `status` is "ok", "failed" or "skipped:<reason>".
+    clock just before that scan; `status` is "ok", "failed", "unembedded" or "skipped:<reason>".
     """
 
     path: str
@@ -119,7 +119,7 @@ def plan(
 
 def _reason_to_read(old: StoredFile, new: SeenFile) -> str:
     """Why a stored file must be read again; empty if its stat vouches for it."""
-    if old.status == "failed":
+    if old.status in ("failed", "unembedded"):
         return "failed last time"
     differing = [
         name

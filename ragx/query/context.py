@@ -10,6 +10,9 @@ from typing import Literal
 
 import xxhash
 
+from ragx.documents.read import read_regular
+from ragx.errors import ExtractionError
+
 __all__ = ["ContextLines", "FileText", "lines_after", "lines_before", "read_current"]
 
 _LAST_END = re.compile(r"(?:\r\n|\r|\n)\Z")
@@ -39,10 +42,10 @@ def read_current(root: Path, path: str, *, content_hash: str, encoding: str) -> 
     A file that changed, went or cannot be read any more gives no lines and says which.
     """
     try:
-        raw = (root / path).read_bytes()
+        raw, _, _ = read_regular(root / path)
     except FileNotFoundError:
         return FileText(state="gone")
-    except OSError:
+    except (OSError, ExtractionError):
         return FileText(state="changed")
     if xxhash.xxh3_128_hexdigest(raw) != content_hash:
         return FileText(state="changed")

@@ -36,8 +36,9 @@ Scored = tuple[int, float]
 class FileRow:
     """One file as stored.
 
-    `status` is "ok", "failed" or "skipped:<reason>". `code` is a failure's stable name; `note`
-    says for people what was assumed or went wrong.
+    `status` is "ok"; "failed" (an older version is stored, or none); "unembedded" (stored, but not
+    all of its vectors could be had); or "skipped:<reason>". `code` is a failure's stable name;
+    `note` says for people what was assumed or went wrong.
     """
 
     path: str
@@ -165,6 +166,9 @@ class Writer(Protocol):
 
     def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
         """Those of the keys whose vectors are already stored."""
+
+    def width_of(self, keys: Collection[bytes]) -> int:
+        """Width of the stored vectors with these keys; 0 for unknown keys."""
 
     def borrow_embeddings(self, other: Path) -> None:
         """Copy every stored vector of another corpus's index."""

@@ -12,6 +12,8 @@ from ragx.errors import IndexBusy, IndexDamaged, StoreError
 __all__ = ["REBUILD_HINT", "reading", "translated"]
 
 REBUILD_HINT = "ragx index --full rebuilds it; your files are untouched"
+_FULL_HINT = "free some space and run the command again"
+_DISK_HINT = "check the disk and the permissions of .ragx/"
 
 # https://www.sqlite.org/rescode.html, primary codes
 _BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 6, 8, 10, 11, 13, 14, 26
@@ -23,9 +25,9 @@ def _from_sqlite(fault: sqlite3.Error, doing: str) -> StoreError:
         return IndexBusy(f"the index is in use while {doing}", hint="try again in a moment")
     if primary == _FULL:
         return StoreError(
-            f"no space left on the disk while {doing}; the index is as it was",
+            f"no space left on the disk while {doing}",
             code="disk_full",
-            hint="free some space and run the command again",
+            hint=_FULL_HINT,
         )
     if primary == _READONLY:
         return StoreError(
@@ -39,7 +41,7 @@ def _from_sqlite(fault: sqlite3.Error, doing: str) -> StoreError:
         return StoreError(
             f"the index cannot be read or written ({doing}: {fault})",
             code="io_error",
-            hint="check the disk and the permissions of .ragx/",
+            hint=_DISK_HINT,
         )
     return IndexDamaged(
         f"the index does not answer as it should ({doing}: {fault})", hint=REBUILD_HINT
@@ -49,9 +51,9 @@ def _from_sqlite(fault: sqlite3.Error, doing: str) -> StoreError:
 def _from_os(fault: OSError, doing: str) -> StoreError:
     if fault.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreError(
-            f"no space left on the disk while {doing}; the index is as it was",
+            f"no space left on the disk while {doing}",
             code="disk_full",
-            hint="free some space and run the command again",
+            hint=_FULL_HINT,
         )
     if fault.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return StoreError(
@@ -59,7 +61,7 @@ def _from_os(fault: OSError, doing: str) -> StoreError:
             code="read_only",
             hint="make .ragx/ writable to index; queries work as it is",
         )
-    return StoreError(f"{fault.strerror or fault} while {doing}", code="io_error")
+    return StoreError(f"{fault.strerror or fault} while {doing}", code="io_error", hint=_DISK_HINT)
 
 
 @contextmanager

@@ -90,7 +90,6 @@ class SqliteWriter:
             self._db = self._open(rebuild)
             self._reset = False
             self._begin_staging()
-            reach("writer_opened")
         except BaseException:
             self._lock.release()
             raise
@@ -113,8 +112,13 @@ class SqliteWriter:
         return connect_writing(path)
 
     def _begin_staging(self) -> None:
-        with translated("preparing the run"):
-            self._db.executescript(_STAGING)
+        try:
+            with translated("preparing the run"):
+                self._db.executescript(_STAGING)
+                reach("writer_opened")
+        except BaseException:
+            self._db.close()
+            raise
 
     def manifest(self) -> dict[str, str]:
         with reading("reading the manifest"):
@@ -132,6 +136,13 @@ class SqliteWriter:
     def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
         with translated("looking up embeddings"):
             return known_embeddings(self._db, keys)
+
+    def width_of(self, keys: Collection[bytes]) -> int:
+        with reading("reading the vectors"):
+            row = self._db.execute(
+                "SELECT length(vector) FROM embeddings WHERE key = ?", (min(keys, default=b""),)
+            ).fetchone()
+        return row[0] // 2 if row else 0
 
     def borrow_embeddings(self, other: Path) -> None:
         with translated("copying embeddings"):

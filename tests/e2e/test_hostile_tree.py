@@ -164,11 +164,6 @@ def test_special_files_do_not_block(
     assert ask("index", cwd=root)["ok"]
 
 
-@pytest.mark.xfail(
-    reason="a file that turns into a FIFO between scan and read is opened without O_NONBLOCK: the"
-    " run waits for a writer for ever",
-    strict=True,
-)
 def test_a_file_that_becomes_a_fifo_before_it_is_read(
     make_corpus: MakeCorpus, ragx_environment: Environment
 ) -> None:

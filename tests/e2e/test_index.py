@@ -204,15 +204,15 @@ def test_partial_failure_is_exit_2_with_the_whole_document(
     make_corpus: MakeCorpus, ask: Ask, ragx_inline: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = make_corpus(NOTES)
-    real = Path.open
+    real = os.open
 
-    def deny(self: Path, *args: Any, **kwargs: Any) -> Any:
-        if self.name == "b.md":
-            raise PermissionError(13, "Permission denied", str(self))
-        return real(self, *args, **kwargs)
+    def deny(path: Any, *args: Any, **kwargs: Any) -> int:
+        if Path(path).name == "b.md":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", deny)
+        patch.setattr(os, "open", deny)
         document = ask("index", cwd=root, status=2)
         assert document["schema"] == "ragx.index.v1"
         assert document["ok"] is False

@@ -397,9 +397,6 @@ def test_control_characters_do_not_reach_a_terminal(
     assert not set(done.stdout) & set("\x1b\x07\x08\x7f")
 
 
-@pytest.mark.xfail(
-    reason="only C0 controls are replaced: U+009B is the one-character form of ESC [", strict=True
-)
 def test_c1_control_characters_do_not_reach_a_terminal(
     make_corpus: MakeCorpus, ask: Ask, ragx_inline: RunCli
 ) -> None:

@@ -174,11 +174,6 @@ def test_as_text(notes: Path, ragx_inline: RunCli) -> None:
     assert "The zebra grazes." in done.stdout
 
 
-@pytest.mark.xfail(
-    reason="inspect prints a chunk's control characters as they are: text from the corpus can"
-    " command the terminal (query makes them visible)",
-    strict=True,
-)
 def test_control_characters_do_not_reach_a_terminal(
     make_corpus: MakeCorpus, ask: Ask, ragx_inline: RunCli
 ) -> None:

@@ -58,7 +58,7 @@ def split_windows(
     Returns:
         Ranges in order, starts and ends both rising; none blank; [] for blank text.
     """
-    cutter = _Cutter(text, end, sizer, size_tokens, int(overlap * size_tokens), max_chars, by_lines)
+    cutter = _Cutter(text, end, sizer, size_tokens, overlap, max_chars, by_lines)
     windows: list[tuple[int, int]] = []
     position = cutter.visible_from(start)
     unseen = cutter.next_visible(start)
@@ -85,9 +85,14 @@ class _Cutter:
     end: int
     sizer: Sizer
     size_tokens: int
-    overlap_tokens: int
+    overlap: float
     max_chars: int
     by_lines: bool
+
+    @property
+    def overlap_tokens(self) -> int:
+        """Tokens that the next window repeats."""
+        return int(self.overlap * self.size_tokens)
 
     def next_visible(self, at: int) -> int | None:
         """Return the offset of the first character from `at` on that is not white space."""
@@ -201,6 +206,9 @@ class _Cutter:
             + 1
             + bisect_left(candidates, -self.overlap_tokens, key=lambda at: -size(at, cut))
         )
+        # One token can be a very long word: without a bound in characters, too, the windows would
+        # creep through it.
+        least = max(least, cut - int(min(0.5, 2 * self.overlap) * (cut - position)))
         start = self.tail_start(position, least, cut)
         if start is None:
             return None

@@ -32,6 +32,7 @@ __all__ = [
     "emit",
     "emit_error",
     "emit_text",
+    "harmless",
     "is_tty",
     "json_wanted",
     "notice",
@@ -46,6 +47,7 @@ ERROR = 2
 INTERRUPTED = 130
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STYLES = {"red": "31", "yellow": "33", "green": "32", "cyan": "36", "bold": "1", "dim": "2"}
 
@@ -168,6 +170,11 @@ def is_tty(stream: IO[str] | None = None) -> bool:
         return (stream or sys.stdout).isatty()
     except (AttributeError, ValueError):  # no stream at all, or a closed one
         return False
+
+
+def harmless(text: str) -> str:
+    """Text of a file as a terminal may show it: whatever could command it becomes U+FFFD."""
+    return _HARMFUL.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def styled(text: str, style: str, stream: IO[str] | None = None) -> str:

@@ -55,7 +55,7 @@ def chunk(chunk_id: int, root: Path | None, as_json: bool) -> int:
     else:
         place = f"{envelope.one_line(found.path)}:{found.line_start}-{found.line_end}"
         heading = envelope.one_line(" > ".join(found.heading))
-        envelope.emit_text(f"{place}  {heading}".rstrip() + f"\n\n{found.text}")
+        envelope.emit_text(f"{place}  {heading}".rstrip() + f"\n\n{envelope.harmless(found.text)}")
     return envelope.OK
 
 
@@ -96,7 +96,7 @@ def file(file: str, with_text: bool, root: Path | None, as_json: bool) -> int:
         envelope.emit(document)
         return envelope.OK
     if with_text:
-        envelope.emit_text("\n".join(part.text for part in view.chunks))
+        envelope.emit_text("\n".join(envelope.harmless(part.text) for part in view.chunks))
         return envelope.OK
     facts = (
         row.status,

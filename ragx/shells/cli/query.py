@@ -34,6 +34,13 @@ class _QueryCommand(Command):
             for item in args
             if "--" not in args and is_exclusion(item) and not _OWN_OPTION.fullmatch(item)
         ]
+        options = {name for option in self.params for name in option.opts}
+        for item in words:
+            if f"-{item}" in options:
+                raise UsageError(
+                    f"{item}: an option, or a word to leave out?",
+                    hint=f"the option is -{item}; to leave the word out, write -- {item} last",
+                )
         if words:
             args = [*(item for item in args if item not in words), "--", *words]
         return super().parse_args(ctx, args)
@@ -245,7 +252,7 @@ def _visible(row: str, *, whole: bool) -> str:
     from ragx.api import shorten
 
     row = row.expandtabs(4)
-    clean = "".join(c if c >= " " and c != "\x7f" else "\ufffd" for c in row)
+    clean = envelope.harmless(row)
     short = clean if whole else shorten(clean, 160)
     return short if len(short) == len(clean) else short + "..."
 

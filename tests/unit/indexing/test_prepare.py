@@ -220,15 +220,7 @@ def test_hostile_shapes_fit_the_model(builtin: Embedder, name: str, size: int) -
     "n_chars",
     [
         20_000,
-        pytest.param(
-            20_300,
-            marks=pytest.mark.xfail(
-                reason="the overlap is counted in tokens, and a word of any length is one: windows"
-                " step by a single character. A 40 KB hex file gives 20,000 chunks of 20,000"
-                " characters (400 MB, three minutes)",
-                strict=True,
-            ),
-        ),
+        20_300,
     ],
 )
 def test_one_long_word_is_stored_about_once(builtin: Embedder, n_chars: int) -> None:
