@@ -39,9 +39,8 @@ class WriterLock:
             ) from None
         with translated("taking the writer's lock"):
             os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, str(os.getpid()).encode(), 0) if hasattr(os, "pwrite") else (
-                os.write(self._fd, str(os.getpid()).encode())
-            )
+            os.lseek(self._fd, 0, os.SEEK_SET)
+            os.write(self._fd, str(os.getpid()).encode())
 
     def release(self) -> None:
         """Give the lock back; harmless when repeated."""
