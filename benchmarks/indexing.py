@@ -56,7 +56,7 @@ def measured(*command: str, cwd: Path | None = None) -> tuple[str, float, float,
             cpu = peak = 0.0
     wall = time.perf_counter() - started
     if process.returncode:
-        sys.exit(f"{' '.join(command)} failed: {err}")
+        sys.exit(f"{' '.join(command)} failed: {out}{err}")
     return out, wall, cpu, peak
 
 

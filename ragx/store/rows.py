@@ -113,17 +113,28 @@ def read_files(db: sqlite3.Connection) -> dict[str, FileRow]:
 
 
 def read_counts(db: sqlite3.Connection) -> Counts:
-    """How many rows of each kind there are."""
+    """How many rows of each kind there are.
+
+    Raises:
+        IndexDamaged: chunks and postings do not agree, or a vector belongs to no chunk.
+    """
 
     def one(sql: str) -> int:
         return int(db.execute(sql).fetchone()[0])
 
-    return Counts(
+    counts = Counts(
         files=one("SELECT count(*) FROM files WHERE status = 'ok'"),
         chunks=one("SELECT count(*) FROM chunks"),
         vectors=one("SELECT count(*) FROM windows WHERE window = 0"),
         postings=one("SELECT count(*) FROM postings_docsize"),
     )
+    if counts.chunks != counts.postings or counts.vectors > counts.chunks:
+        raise IndexDamaged(
+            f"the index is damaged: {counts.chunks} chunks, {counts.postings} postings,"
+            f" {counts.vectors} vectors",
+            hint=REBUILD_HINT,
+        )
+    return counts
 
 
 def load_vectors(db: sqlite3.Connection) -> vectors.VectorRows:

@@ -104,12 +104,24 @@ class SqliteWriter:
             if not rebuild or fault.code not in ("index_damaged", "manifest_mismatch"):
                 raise
         else:
-            if not rebuild or sealed or is_sound(db):
+            if not rebuild:
+                return self._checked(db)
+            if sealed or is_sound(db):
                 return db
             db.close()
         with translated("replacing the damaged index"):
             recreate(path)
         return connect_writing(path)
+
+    def _checked(self, db: sqlite3.Connection) -> sqlite3.Connection:
+        """The connection, if the rows behind it agree with each other."""
+        try:
+            with reading("counting rows"):
+                read_counts(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
 
     def _begin_staging(self) -> None:
         try:
