@@ -135,31 +135,38 @@ def main() -> None:
     print(f"index / embed alone: {ratio:.3f}")
 
 
+def corpus_files(root: Path) -> list[Path]:
+    """Files of the corpus, without ragx's own."""
+    files = (path for path in root.rglob("*") if path.is_file() and ".ragx" not in path.parts)
+    return sorted(path for path in files if path.name != "ragx.toml")
+
+
 def touch(root: Path) -> None:
     """New timestamps for every file."""
-    for path in root.rglob("*"):
-        if path.is_file() and ".ragx" not in path.parts:
-            os.utime(path)
+    for path in corpus_files(root):
+        os.utime(path)
 
 
 def rename(root: Path) -> None:
-    """Rename every top-level directory."""
-    for path in sorted(root.iterdir()):
-        if path.is_dir() and path.name != ".ragx":
-            path.rename(path.with_name(path.name + "_moved"))
+    """Rename every top-level directory, or move half of the files into a new one."""
+    directories = [p for p in sorted(root.iterdir()) if p.is_dir() and p.name != ".ragx"]
+    for path in directories:
+        path.rename(path.with_name(path.name + "_moved"))
+    if not directories:
+        (root / "moved").mkdir()
+        for path in corpus_files(root)[::2]:
+            path.rename(root / "moved" / path.name)
 
 
 def copy_some(root: Path) -> None:
     """Copy ten files to new names."""
-    files = sorted(p for p in root.rglob("*.*") if p.is_file() and ".ragx" not in p.parts)
-    for path in [p for p in files if p.name != "ragx.toml"][:10]:
+    for path in corpus_files(root)[:10]:
         shutil.copy(path, path.with_name(f"copy_of_{path.name}"))
 
 
 def edit_one(root: Path) -> None:
     """Put one paragraph at the end of the largest file."""
-    files = [p for p in root.rglob("*.*") if p.is_file() and ".ragx" not in p.parts]
-    largest = max(files, key=lambda path: path.stat().st_size)
+    largest = max(corpus_files(root), key=lambda path: path.stat().st_size)
     with largest.open("a", encoding="utf-8") as file:
         file.write("\n\nOne more paragraph, about zeppelins.\n")
 
