@@ -26,7 +26,7 @@ def find_root(start: Path, explicit: Path | None) -> Path:
         root = Path(os.path.abspath(start / explicit))
         if not root.is_dir():
             raise UsageError(
-                f"--root {explicit}: no such directory",
+                f"--root {explicit}: {'not a' if root.exists() else 'no such'} directory",
                 hint="name one that exists",
                 code="no_directory",
             )

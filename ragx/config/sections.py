@@ -122,15 +122,7 @@ class Scoring(Section, about="How the stages' scores combine."):
 
 class Embeddings(Section, about="The model that turns text into vectors."):
     provider: str = key(
-        Choice(
-            "builtin",
-            "openai",
-            "ollama",
-            "llama-server",
-            "sentence-transformers",
-            "onnx",
-            "none",
-        ),
+        Choice("builtin", "openai", "ollama", "none"),
         "builtin",
         "builtin needs no server; openai = any OpenAI-compatible server; none = words only.",
     )

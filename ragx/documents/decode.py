@@ -185,6 +185,8 @@ def _sample_text(data: bytes, encoding: str) -> str | None:
 def _guess_wide(head: bytes) -> str | None:
     """Find UTF-16/32 by where its NULs stand: ASCII leaves them in fixed columns of each unit."""
     columns = [head[i::4].count(0) for i in range(4)]
+    if sum(columns) * 16 < len(head) and _is_utf8(head.replace(b"\0", b"")):
+        return None  # 8-bit text with a stray NUL or two: no evidence of wide characters
     candidates = []
     if columns[2] and columns[3] and not columns[0]:
         candidates.append("utf-32-le")
@@ -201,6 +203,10 @@ def _guess_wide(head: bytes) -> str | None:
         if sample and _is_clean(sample) and _reads_as_text(sample):
             return encoding
     return None
+
+
+def _is_utf8(head: bytes) -> bool:
+    return _sample_text(head, "utf-8") is not None
 
 
 def _reads_as_text(sample: str) -> bool:

@@ -44,13 +44,15 @@ _SECRET_SUFFIXES = {
     ".kdbx": "password store",
 }
 
+# At the start of a line, indented, or in a string whose line ends may be written `\\n`.
 _PEM = re.compile(
-    rb"^-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----[ \t]*\r?\n"
+    rb"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----[ \t]*(?:\r?\n|(?:\\r)?\\n)[ \t]*"
     # RFC 1421 and PGP headers may stand between the first line and the body.
-    rb"(?:[A-Za-z-]{1,40}: [^\n]{0,200}\n)*(?:\r?\n)?"
-    rb"([A-Za-z0-9+/=]{40,})",
-    re.MULTILINE,
+    rb"(?:[A-Za-z-]{1,40}: [^\n]{0,200}\n)*(?:\r?\n)?[ \t]*"
+    rb"([A-Za-z0-9+/=]{40,})"
 )
+# Every OpenSSH key begins with these bytes, and goes on with much that is not random at all.
+_OPENSSH_BODY = b"b3BlbnNzaC1rZXktdjE"
 _PUTTY = re.compile(rb"\APuTTY-User-Key-File-\d: ")
 _KEY_TEXT = re.compile(rb"\A\s*(?:[0-9A-Fa-f]{32,}|[A-Za-z0-9+/]{32,}={0,2})\s*\Z")
 _SERVICE_ACCOUNT = re.compile(rb'"type"\s*:\s*"service_account"')
@@ -60,6 +62,17 @@ _SERVICE_KEY = re.compile(
 _AWS_ID = re.compile(rb"A(?:KIA|SIA)[A-Z0-9]{16}(?![A-Z0-9])")
 _AWS_SECRET = re.compile(rb"(?<![A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
 _AWS_REACH = 400
+_AWS_NAMED = re.compile(
+    rb"aws_secret_access_key[\"']?[ \t]*[=:][ \t]*[\"']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+    re.IGNORECASE,
+)
+_HUGGING_FACE = re.compile(rb"hf_([A-Za-z0-9]{30,40})(?![A-Za-z0-9_])")
+# No pattern below matches text that holds none of these.
+_MARKS = (
+    *(b"PRIVATE KEY", b"PuTTY-User-Key", b"AKIA", b"ASIA", b"AIza", b"xox", b"sk-", b"glpat-"),
+    *(b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_", b"npm_", b"pypi-AgEI"),
+    *(b"k_live_", b"hf_", b"aws_secret_access_key", b"AWS_SECRET_ACCESS_KEY"),
+)
 
 # Pattern whose only group is the random part, what it is. Each begins with a literal, because that
 # lets the regex engine skip ahead: what may stand before it is tested after the match.
@@ -124,7 +137,7 @@ def secret_reason(path: str, head: bytes) -> str | None:
 
     Args:
         path: root-relative POSIX path; its last part counts.
-        head: the file's first bytes, 8 KiB being enough for what is found in practice.
+        head: the file's bytes, or as many of the first as shall be looked at.
     """
     reason = secret_name(path)
     if reason:
@@ -133,16 +146,19 @@ def secret_reason(path: str, head: bytes) -> str | None:
         # ASCII patterns then match UTF-16 text as well.
         head = head.replace(b"\0", b"")
     name = path.rsplit("/", 1)[-1].lower()
+    if name not in _RC_SECRET and not name.endswith(".key") and not any(m in head for m in _MARKS):
+        return None
     return _key_reason(name, head) or _token_reason(head) or _rc_reason(name, head)
 
 
 def _key_reason(name: str, head: bytes) -> str | None:
     if b"PRIVATE KEY" in head:
-        if any(_is_random(match[1], least=3.0) for match in _PEM.finditer(head)):
-            return "private key"
+        for match in _PEM.finditer(head):
+            if match[1].startswith(_OPENSSH_BODY) or _is_random(match[1], least=3.0):
+                return "private key"
         if _SERVICE_ACCOUNT.search(head):
-            match = _SERVICE_KEY.search(head)
-            if match and _is_random(match[1], least=3.0):
+            account = _SERVICE_KEY.search(head)
+            if account and _is_random(account[1], least=3.0):
                 return "service account key"
     if head.startswith(b"PuTTY-") and _PUTTY.match(head):
         return "private key"
@@ -157,6 +173,13 @@ def _token_reason(head: bytes) -> str | None:
             start = match.start()
             if (not start or head[start - 1] not in _WORD_BYTES) and _is_token(match[1]):
                 return reason
+    for match in _HUGGING_FACE.finditer(head):
+        token = match[1]
+        mixed = token not in (token.lower(), token.upper())
+        if mixed and _is_random(token, least=3.5):
+            return "model hub token"
+    if any(_is_token(match[1]) for match in _AWS_NAMED.finditer(head)):
+        return "AWS access key"
     for match in _AWS_ID.finditer(head):
         start, end = match.span()
         if (start and head[start - 1] in _WORD_BYTES) or _has_placeholder(match[0]):

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from ragx.algo.chunking.base import ChunkOptions
 from ragx.algo.lexical import ANALYSIS_VERSION
-from ragx.documents.decode import SNIFF_BYTES
 from ragx.documents.read import read_regular
 from ragx.documents.secrets import secret_reason
 from ragx.errors import (
@@ -91,7 +90,8 @@ def check_manifest(stored: Mapping[str, str], expected: Mapping[str, str]) -> No
     Raises:
         ManifestMismatch: names the key, both values and the fix.
     """
-    for key in sorted(expected):
+    # What a user changes comes first; the rest follows from it.
+    for key in sorted(expected, key=lambda key: (_SETTINGS.get(key, len(_SETTINGS)), key)):
         old, new = stored.get(key, ""), expected[key]
         if old != new:
             raise ManifestMismatch(
@@ -101,7 +101,12 @@ def check_manifest(stored: Mapping[str, str], expected: Mapping[str, str]) -> No
             )
 
 
+_SETTINGS = {"embeddings_provider": 0, "embeddings_model": 1, "embeddings_fingerprint": 2}
+
+
 def _spoken(key: str) -> str:
+    if key == "embeddings_fingerprint":
+        return "the vector space"
     section, _, name = key.partition("_")
     return f"{section}.{name}" if section in ("chunking", "embeddings") else key
 
@@ -379,7 +384,7 @@ class _Run:
             self._stage_stat(kept)
             self.report.files_unchanged += 1
             return
-        secret = secret_reason(path, raw[:SNIFF_BYTES])
+        secret = secret_reason(path, raw)
         if secret:
             self._skip(row, "secret", secret)
             return

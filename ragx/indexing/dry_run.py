@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 
 from ragx.algo.chunking.languages import kind_of, language_of
-from ragx.documents.decode import SNIFF_BYTES
 from ragx.documents.read import read_regular
 from ragx.documents.secrets import secret_reason
 from ragx.errors import ExtractionError
@@ -20,6 +19,7 @@ from ragx.types import DryRun
 
 __all__ = ["dry_run"]
 
+_PER_WORKER = 0.8
 _SAMPLE = "The quick brown fox jumps over the lazy dog, again and again and again. " * 10
 
 
@@ -68,7 +68,7 @@ def dry_run(
         if same and path not in forced:
             unchanged += 1
             continue
-        if secret_reason(path, raw[:SNIFF_BYTES]):
+        if secret_reason(path, raw):
             skipped["secret"] += 1
             continue
         try:
@@ -80,10 +80,10 @@ def dry_run(
         n_bytes += len(raw)
         chunks += len(prepared.chunks)
         tokens += prepared.n_tokens
-        n_passages = sum(map(len, prepared.passages))
-        for windows in prepared.passages:
-            for passage in windows:
-                sizes[passage.key] = prepared.n_tokens // max(1, n_passages)
+        if embedder is not None:
+            for windows in prepared.passages:
+                for passage in windows:
+                    sizes.setdefault(passage.key, embedder.count_tokens(passage.text))
     known = reader.known_embeddings(sizes) if reader and not options.no_cache else set()
     return DryRun(
         files=sum(kinds.values()),
@@ -111,4 +111,5 @@ def _seconds(embedder: Embedder | None, tokens: int) -> float | None:
     started = time.perf_counter()
     embedder.embed_documents([_SAMPLE])
     speed = embedder.count_tokens(_SAMPLE) / (time.perf_counter() - started)
-    return tokens / (speed * embedder.workers)
+    # The threads share memory and caches, and somebody has to read and cut meanwhile.
+    return tokens / (speed * max(1.0, _PER_WORKER * embedder.workers))

@@ -34,7 +34,7 @@ def verify(
     """
     with closing(fresh):
         fresh.borrow_embeddings(root)
-        build(root, fresh, embedder, options, manifest)
+        report = build(root, fresh, embedder, options, manifest)
         now = fresh.digests()
     stored = reader.digests()
     differing = sorted(
@@ -43,7 +43,7 @@ def verify(
         if stored.files.get(path) != now.files.get(path)
     )
     return Verification(
-        files=len(now.files),
+        files=report.files_indexed,
         differing=tuple((path, _how(path, stored.files, now.files)) for path in differing),
         vectors_agree=stored.vectors == now.vectors,
         postings_agree=stored.postings == now.postings,

@@ -7,7 +7,9 @@ from ragx.providers.base import Embedder, EmbeddingOptions
 
 __all__ = ["PROVIDERS", "fingerprint", "open_embedder"]
 
-PROVIDERS = ("builtin", "openai", "none")
+PROVIDERS = ("builtin", "openai", "ollama", "none")
+# Ollama speaks the same protocol; it differs in its default address alone, which settings fill in.
+_SERVERS = ("openai", "ollama")
 
 
 def open_embedder(options: EmbeddingOptions) -> Embedder | None:
@@ -22,7 +24,7 @@ def open_embedder(options: EmbeddingOptions) -> Embedder | None:
         from ragx.providers.builtin import BuiltinEmbedder
 
         return BuiltinEmbedder(options)
-    if options.provider == "openai":
+    if options.provider in _SERVERS:
         from ragx.providers.openai import OpenAIEmbedder
 
         return OpenAIEmbedder(options)
@@ -42,7 +44,7 @@ def fingerprint(options: EmbeddingOptions) -> str:
         from ragx.providers import builtin
 
         return builtin.fingerprint(options)
-    if options.provider == "openai":
+    if options.provider in _SERVERS:
         from ragx.providers import openai
 
         return openai.fingerprint(options)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ragx.algo import fusion
 from ragx.algo.chunking.languages import kind_of, language_of
 from ragx.algo.fold import fold
-from ragx.algo.lexical import LexicalQuery, parse_query
+from ragx.algo.lexical import LexicalQuery, analyse, parse_query
 from ragx.algo.ordering import rank_hits
 from ragx.errors import UsageError
 from ragx.query.context import ContextLines, lines_after, lines_before, read_current
@@ -128,6 +128,12 @@ def run_query(
     noted = list(warnings)
     check_text(request.text)
     query = parse_query(request.text)
+    if not analyse(query.plain):
+        what = "only says what to leave out" if query.exclude else "holds no word to look for"
+        noted.append(f"the query {what}")
+        return Answer(request.text, (), {}, tuple(noted))
+    if not reader.has_chunks():
+        noted.append("the index is empty: ragx index -v lists what is left out and why")
     use_vector, use_lexical = request.mode != "lexical", request.mode != "vector"
     if use_vector and embed is None:
         if request.mode == "vector":

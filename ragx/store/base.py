@@ -101,6 +101,9 @@ class Reader(Protocol):
     def counts(self) -> Counts:
         """How many rows of each kind there are."""
 
+    def has_chunks(self) -> bool:
+        """Whether there is anything to find."""
+
     def files(self) -> dict[str, FileRow]:
         """Every known file by path, in path order."""
 

@@ -81,7 +81,11 @@ def connect_writing(path: Path) -> sqlite3.Connection:
     """A connection to the database, which is made if need be."""
     with translated("opening the index"):
         db = sqlite3.connect(
-            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            path.resolve().as_uri(),
+            uri=True,
+            timeout=_BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
         )
         try:
             db.execute("PRAGMA journal_mode = WAL")

@@ -18,12 +18,16 @@ _DISK_HINT = "check the disk and the permissions of .ragx/"
 # https://www.sqlite.org/rescode.html, primary codes
 _BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 6, 8, 10, 11, 13, 14, 26
 
+# No room for the file that readers and writer share; SQLite calls only other writes "full".
+_IOERR_SHMSIZE = 4874
+
 
 def _from_sqlite(fault: sqlite3.Error, doing: str) -> StoreError:
-    primary = getattr(fault, "sqlite_errorcode", 0) & 0xFF
+    code = getattr(fault, "sqlite_errorcode", 0)
+    primary = code & 0xFF
     if primary in (_BUSY, _LOCKED):
         return IndexBusy(f"the index is in use while {doing}", hint="try again in a moment")
-    if primary == _FULL:
+    if primary == _FULL or code == _IOERR_SHMSIZE:
         return StoreError(
             f"no space left on the disk while {doing}",
             code="disk_full",
@@ -61,7 +65,10 @@ def _from_os(fault: OSError, doing: str) -> StoreError:
             code="read_only",
             hint="make .ragx/ writable to index; queries work as it is",
         )
-    return StoreError(f"{fault.strerror or fault} while {doing}", code="io_error", hint=_DISK_HINT)
+    what = f"{fault.filename}: " if fault.filename else ""
+    return StoreError(
+        f"{what}{fault.strerror or fault} while {doing}", code="io_error", hint=_DISK_HINT
+    )
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import stat
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,14 @@ __all__ = ["SqliteReader"]
 _ENOUGH = 1000  # matches after which a word is common, however many more there are
 
 
+def _mode(path: Path) -> int:
+    """Kind and permissions of a path; 0 if there is nothing."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+
+
 class SqliteReader:
     """A snapshot of the last commit; see `store.base.Reader`.
 
@@ -50,7 +59,9 @@ class SqliteReader:
     def __init__(self, root: Path, *, directory: Path | None = None) -> None:
         self._directory = directory or index_directory(root)
         path = self._directory / DATABASE_NAME
-        if not path.is_file():
+        with translated("opening the index"):
+            exists = stat.S_ISREG(_mode(path))
+        if not exists:
             raise IndexMissing(f"no index in {root}", hint="ragx index builds it")
         self._vectors: vectors.VectorIndex | None = None
         with translated("opening the index"):
@@ -81,6 +92,10 @@ class SqliteReader:
     def counts(self) -> Counts:
         with reading("counting rows"):
             return read_counts(self._db)
+
+    def has_chunks(self) -> bool:
+        with reading("reading chunks"):
+            return bool(self._db.execute("SELECT EXISTS (SELECT 1 FROM chunks)").fetchone()[0])
 
     def files(self) -> dict[str, FileRow]:
         with reading("reading the files"):

@@ -16,6 +16,7 @@ from ragx.store import seal, vectors
 from ragx.store.base import CommitResult, Counts, Digests, FileRow, StagedChunk
 from ragx.store.connect import (
     DATABASE_NAME,
+    connect_reading,
     connect_writing,
     index_directory,
     is_sound,
@@ -157,15 +158,17 @@ class SqliteWriter:
         return row[0] // 2 if row else 0
 
     def borrow_embeddings(self, other: Path) -> None:
-        with translated("copying embeddings"):
-            self._db.execute("ATTACH ? AS other", (str(index_directory(other) / DATABASE_NAME),))
-            try:
-                with self._transaction():
-                    self._db.execute(
-                        "INSERT OR IGNORE INTO embeddings SELECT * FROM other.embeddings"
-                    )
-            finally:
-                self._db.execute("DETACH other")
+        # Read as queries read: to attach it, its directory would have to be writable.
+        path = index_directory(other) / DATABASE_NAME
+        with (
+            translated("copying embeddings"),
+            contextlib.closing(connect_reading(path)) as theirs,
+            self._transaction(),
+        ):
+            self._db.executemany(
+                "INSERT OR IGNORE INTO embeddings VALUES (?, ?, ?)",
+                theirs.execute("SELECT key, vector, checksum FROM embeddings"),
+            )
 
     def put_embeddings(self, items: Iterable[tuple[bytes, NDArray[np.float32]]]) -> None:
         rows = []

@@ -250,6 +250,7 @@ def test_files_only_has_the_entries_and_scores_of_the_long_form(
         {
             "file": entry["file"],
             "score": entry["score"],
+            "also_in": entry["also_in"],
             "chunk_ids": [part["chunk_id"] for part in entry["chunks"]],
         }
         for entry in long["results"]

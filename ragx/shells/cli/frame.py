@@ -149,7 +149,7 @@ def command_options(function: F) -> F:
         type=click.Path(path_type=Path),
         metavar="DIR",
         callback=_inherited,
-        help="Corpus root; default: the nearest directory above that holds ragx.toml.",
+        help="Corpus root; default: the nearest directory above that holds ragx.toml or .ragx.",
     )(function)
 
 

@@ -84,6 +84,8 @@ def command(
         envelope.emit(_document(report, verbose=verbose))
     elif not quiet:
         envelope.emit_text(_summary(report, time.monotonic() - started))
+    if not report.files_total and not as_json:
+        envelope.warn("no file of this directory counts: ragx index -v lists what is left out")
     if verbose and not as_json:
         for path, reason in report.skipped_paths:
             envelope.notice(f"skipped ({reason}): {envelope.one_line(path)}")
@@ -134,7 +136,7 @@ def _summary(report: BuildReport, seconds: float) -> str:
             f" ({count(report.files_unchanged, 'file')} unchanged,"
             f" {report.files_deleted} deleted):"
             f" {count(report.chunks_added, 'new chunk')}, {report.chunks_deleted} gone,"
-            f" {report.embedded} embedded, {report.cached} from cache"
+            f" {count(report.embedded, 'passage')} embedded, {report.cached} from cache"
         )
     lines = [f"{text}; {duration(seconds)}"]
     if report.skipped:
@@ -174,7 +176,7 @@ def _show_dry_run(plan: DryRun, *, as_json: bool, verbose: bool) -> int:
     work = f"{count(plan.embeddings, 'embedding')} to compute ({plan.cached} cached): {time_left}"
     lines = [
         f"to index: {count(plan.files, 'file')} ({kinds}), {size(plan.n_bytes)}",
-        f"  {count(plan.chunks, 'chunk')}, {plan.tokens} tokens, {work}",
+        f"  {count(plan.chunks, 'chunk')}, {count(plan.tokens, 'token')}, {work}",
         f"to delete: {count(plan.to_delete, 'file')}; unchanged: {plan.unchanged}",
     ]
     if plan.skipped:

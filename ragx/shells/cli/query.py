@@ -161,6 +161,7 @@ def _files_document(answer: Answer) -> dict[str, object]:
             {
                 "file": entry.path,
                 "score": round(entry.score, 6),
+                "also_in": list(entry.also_in),
                 "chunk_ids": [part.chunk.chunk_id for part in entry.chunks],
             }
             for entry in answer.results
