@@ -147,7 +147,7 @@ class Preparer:
         embedder = self._embedder
         if embedder is None:
             return []
-        crumb = self._crumb(span.breadcrumb, title)
+        crumb, spent = self._crumb(span.breadcrumb, title)
         limit = embedder.max_tokens
         ranges = [(span.start, span.end)]
         if limit is not None:
@@ -155,7 +155,9 @@ class Preparer:
             if header and embedder.count_tokens(header) > limit // _CRUMB_SHARE:
                 tables = TableHeaders("")  # as wide as that, it would leave no room for rows
                 header = ""
-            spent = embedder.count_tokens(f"{crumb}\n{header}") + 2
+            if header:
+                spent = embedder.count_tokens(f"{crumb}\n{header}")
+            spent += 2
             if sizer.size(span.start, span.end) + spent > limit:
                 ranges = self._windows(text, span, sizer, f"{crumb}\n{header}", limit)
         return [
@@ -192,8 +194,8 @@ class Preparer:
             # A cut inside a word can change how it is tokenised; leave more room and try again.
             target = max(1, target * 3 // 4)
 
-    def _crumb(self, breadcrumb: tuple[str, ...], title: str) -> str:
-        """Where the passage stands, outermost first, within its share of the limit.
+    def _crumb(self, breadcrumb: tuple[str, ...], title: str) -> tuple[str, int]:
+        """Where the passage stands, outermost first, within its share of the limit; its tokens.
 
         The path is not part of it: vectors follow from content alone, so that a moved or copied
         file costs nothing and an updated index equals a fresh one. Paths count on the lexical
@@ -204,12 +206,15 @@ class Preparer:
             parts.insert(0, title)
         embedder = self._embedder
         if embedder is None or embedder.max_tokens is None:
-            return " > ".join(parts)
+            return " > ".join(parts), 0
         room = embedder.max_tokens // _CRUMB_SHARE
-        while parts and embedder.count_tokens(" > ".join(parts)) > room:
+        while True:
+            crumb = " > ".join(parts)
+            n_tokens = embedder.count_tokens(crumb)
+            if not parts or n_tokens <= room:
+                return crumb, n_tokens
             # The nearest heading says most about the passage, so the farthest goes first.
             parts.pop(0)
-        return " > ".join(parts)
 
     def _passage(self, text: str) -> Passage:
         data = self._space + text.encode("utf-8", "surrogatepass")

@@ -102,10 +102,13 @@ def connect_writing(path: Path) -> sqlite3.Connection:
 
 
 def is_sound(db: sqlite3.Connection) -> bool:
-    """Whether SQLite finds its own structures whole, those of the full text included."""
+    """Whether SQLite finds its own structures whole, the full text's too, and vectors are right."""
     try:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         db.execute("INSERT INTO postings (postings) VALUES ('integrity-check')")
+        for blob, stored in db.execute("SELECT vector, checksum FROM embeddings"):
+            if not isinstance(blob, bytes) or checksum(blob) != stored:
+                return False
     except sqlite3.Error:
         return False
     return bool(verdict == "ok")

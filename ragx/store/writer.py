@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["SqliteWriter"]
 
 _KEEP_RETIRED_S = 30 * 24 * 3600  # an embedding without a chunk waits this long for a comeback
+_STAGE_EVERY = 256  # files or chunks that wait in memory for the temporary tables
 _SHORTEST, _LONGEST = 0.9, 1.1  # squared length of what counts as a unit vector
 
 _STAGING = """
@@ -90,6 +91,8 @@ class SqliteWriter:
             vectors.sweep(self._directory)
             self._db = self._open(rebuild)
             self._reset = False
+            self._waiting_rows: list[tuple[object, ...]] = []
+            self._waiting_chunks: list[StagedChunk] = []
             self._begin_staging()
         except BaseException:
             self._lock.release()
@@ -99,7 +102,8 @@ class SqliteWriter:
         path = self._directory / DATABASE_NAME
         try:
             seal.check_seal(path)
-            sealed = seal.has_seal(path)
+            # Whether it was known to be whole before this run; only then may it be sealed unseen.
+            self._whole = seal.has_seal(path) or not path.exists()
             db = connect_writing(path)
         except StoreError as fault:
             if not rebuild or fault.code not in ("index_damaged", "manifest_mismatch"):
@@ -107,11 +111,13 @@ class SqliteWriter:
         else:
             if not rebuild:
                 return self._checked(db)
-            if sealed or is_sound(db):
+            self._whole = self._whole or is_sound(db)
+            if self._whole:
                 return db
             db.close()
         with translated("replacing the damaged index"):
             recreate(path)
+        self._whole = True
         return connect_writing(path)
 
     def _checked(self, db: sqlite3.Connection) -> sqlite3.Connection:
@@ -188,8 +194,21 @@ class SqliteWriter:
             reach("embeddings_saved")
 
     def stage_file(self, row: FileRow, chunks: Sequence[StagedChunk]) -> None:
+        self._waiting_rows.append(_file_values(row, replaces_chunks=1))
+        self._waiting_chunks += chunks
+        if len(self._waiting_chunks) >= _STAGE_EVERY or len(self._waiting_rows) >= _STAGE_EVERY:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Move what waits in memory to the temporary tables, many files in one transaction."""
+        rows, chunks = self._waiting_rows, self._waiting_chunks
+        if not rows:
+            return
+        self._waiting_rows, self._waiting_chunks = [], []
         with translated("staging a file"), self._transaction("DEFERRED"):
-            self._stage_row(row, replaces_chunks=1)
+            self._db.executemany(
+                f"INSERT OR REPLACE INTO temp.staged_files VALUES ({marks(15)})", rows
+            )
             self._db.executemany(
                 f"INSERT INTO temp.staged_chunks VALUES ({marks(14)})",
                 [_staged_row(staged.chunk) for staged in chunks],
@@ -205,20 +224,12 @@ class SqliteWriter:
             reach("file_staged")
 
     def stage_stat(self, row: FileRow) -> None:
-        with translated("staging a file"), self._transaction("DEFERRED"):
-            self._stage_row(row, replaces_chunks=0)
-
-    def _stage_row(self, row: FileRow, *, replaces_chunks: int) -> None:
-        self._db.execute(
-            f"INSERT OR REPLACE INTO temp.staged_files VALUES ({marks(15)})",
-            (
-                row.path, row.content_hash, row.size, row.mtime_ns, row.ctime_ns, row.inode,
-                row.scanned_ns, row.status, row.code, row.note, row.encoding, row.language,
-                row.title, row.n_chunks, replaces_chunks,
-            ),
-        )  # fmt: skip
+        self._waiting_rows.append(_file_values(row, replaces_chunks=0))
+        if len(self._waiting_rows) >= _STAGE_EVERY:
+            self._flush()
 
     def confirm(self, path: str, scanned_ns: int) -> None:
+        self._flush()
         with translated("staging a file"):
             self._db.execute(
                 "UPDATE temp.staged_files SET scanned_ns = ? WHERE path = ?", (scanned_ns, path)
@@ -232,6 +243,7 @@ class SqliteWriter:
         self._reset = True
 
     def commit(self, manifest: Mapping[str, str]) -> CommitResult:
+        self._flush()
         with translated("committing the run"), self._transaction():
             generation = self._next_generation()
             reach("commit_begun")
@@ -296,12 +308,13 @@ class SqliteWriter:
             complete = False
             with contextlib.suppress(sqlite3.Error):
                 self._db.execute("PRAGMA busy_timeout = 0")  # an open reader is not waited for
+                self._whole = self._whole or is_sound(self._db)
                 busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 complete = not busy
             self._db.close()
             with translated("closing the index"):
                 reach("log_emptied")
-                if complete and not seal.has_seal(path):
+                if complete and self._whole and not seal.has_seal(path):
                     seal.write_seal(path)
                 reach("sealed")
         finally:
@@ -440,6 +453,14 @@ class SqliteWriter:
                 self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+
+
+def _file_values(row: FileRow, *, replaces_chunks: int) -> tuple[object, ...]:
+    return (
+        row.path, row.content_hash, row.size, row.mtime_ns, row.ctime_ns, row.inode,
+        row.scanned_ns, row.status, row.code, row.note, row.encoding, row.language,
+        row.title, row.n_chunks, replaces_chunks,
+    )  # fmt: skip
 
 
 def _staged_row(chunk: Chunk) -> tuple[object, ...]:
