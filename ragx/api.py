@@ -4,7 +4,8 @@
     corpus.index(IndexRequest())
     answer = corpus.search(QueryRequest("why did we switch build tools?"))
 
-Everything a shell shows comes from here. Nothing here prints, and only `index` writes.
+Everything a shell shows comes from here. Nothing here prints. Only `index` changes an index;
+`search` may write anew what is derived from it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from typing import TYPE_CHECKING, Literal
 
 from ragx.algo.lexical import is_exclusion, query_terms
 from ragx.config import Config, LoadedConfig, load_config, resolve_api_key
-from ragx.errors import CorpusError, ExtractionError, IndexMissing, ManifestMismatch, UsageError
+from ragx.errors import (
+    CorpusError,
+    ExtractionError,
+    IndexMissing,
+    ManifestMismatch,
+    StoreError,
+    UsageError,
+)
 from ragx.query.context import ContextLines
 from ragx.query.pipeline import (
     Answer,
@@ -156,7 +164,11 @@ class Corpus:
             finally:
                 if embedder is not None:
                     embedder.close()
-            writer.write_derived()
+            try:
+                writer.write_derived()
+            except StoreError as fault:
+                # The run is committed; whoever reads next makes these files again.
+                report.notes.append((".ragx", f"{fault.message}; queries are slower until then"))
         return report
 
     def dry_run(self, request: IndexRequest) -> DryRun:
@@ -173,7 +185,9 @@ class Corpus:
         embedder = None
         try:
             embedder = self._embedder(reader.manifest() if reader else {})
-            return dry_run(self.root, reader, embedder, self._build_options(request, embedder))
+            options = self._build_options(request, embedder)
+            manifest = self._manifest(embedder, options)
+            return dry_run(self.root, reader, embedder, options, manifest)
         finally:
             if embedder is not None:
                 embedder.close()
@@ -191,15 +205,12 @@ class Corpus:
         check_text(request.text)
         with closing(SqliteReader(self.root)) as reader:
             manifest = reader.manifest()
-            embed = None
             embedder = None
-            if request.mode != "lexical" and manifest.get("embeddings_provider") != "none":
+            if request.mode != "lexical":
+                self._require_same_space(manifest)
                 embedder = self._embedder(manifest)
-                self._require_same_space(manifest, embedder)
-                embed = _checked_embed(embedder, reader)
-            elif request.mode != "lexical" and self.config.embeddings.provider != "none":
-                self._require_same_space(manifest, self._embedder(manifest))
             try:
+                embed = _checked_embed(embedder, reader)
                 return run_query(self.root, reader, request, self._query_options(), embed=embed)
             finally:
                 if embedder is not None:
@@ -310,6 +321,8 @@ class Corpus:
         """A path as results give it, or as the user sees it from where they stand."""
         from ragx.indexing.scan import resolve_named
 
+        if not _is_unicode(name):
+            return name.encode("utf-8", "backslashreplace").decode()  # no such name is stored
         if reader.file(name) is not None:
             return name
         return resolve_named(self.root, [name], cwd)[0].rstrip("/")
@@ -408,15 +421,16 @@ class Corpus:
 
         return open_embedder(self._embedding_options(manifest))
 
-    def _require_same_space(self, manifest: Mapping[str, str], embedder: Embedder | None) -> None:
-        """Stop a query whose vectors would not belong to the index's space."""
-        now = embedder.fingerprint if embedder else "none"
+    def _require_same_space(self, manifest: Mapping[str, str]) -> None:
+        """Stop a query whose vectors would not belong to the index's space. Loads no model."""
+        from ragx.providers.registry import fingerprint
+
+        options = self._embedding_options(manifest)
+        now = fingerprint(options)
         old = manifest.get("embeddings_fingerprint", "")
         if now == old:
             return
-        key, before, after = _first_difference(
-            manifest, self.config.embeddings.provider, embedder.model if embedder else "", old, now
-        )
+        key, before, after = _first_difference(manifest, options.provider, options.model, old, now)
         raise ManifestMismatch(
             f"the index was built with {key} {before!r}, now it is {after!r}",
             hint=_MANIFEST_HINT,
@@ -532,9 +546,17 @@ def _first_difference(
         ("embeddings.provider", manifest.get("embeddings_provider", ""), provider),
         ("embeddings.model", manifest.get("embeddings_model", ""), model),
     ):
-        if stored != now:
+        if now and stored != now:
             return key, stored, now
     return "the embedding", old, new
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _nearest(path: str, rows: Mapping[str, FileRow]) -> str:

@@ -151,24 +151,35 @@ def is_exclusion(token: str) -> bool:
     return _EXCLUDED.fullmatch(token) is not None
 
 
-def _phrase(words: Sequence[str]) -> str:
-    """The words in a row as one expression; "" if they hold no term.
+def _row(words: Sequence[str]) -> tuple[list[str], str]:
+    """The words' terms in a row, and "*" if the last may be a beginning.
 
     A run of an unspaced script ends in the index with its last character alone. Here the run may
     go on where the question stops, so that the last one is left out, or taken for a beginning.
     """
     terms = [term for word in words for term in analyse(word).split()]
-    if not terms:
-        return ""
-    suffix = ""
-    last = _UNSPACED_RUN.findall(words[-1])
+    last = _UNSPACED_RUN.findall(words[-1]) if terms else []
     if last and words[-1].endswith(last[-1]):
-        if len(last[-1]) > 1:
-            terms.pop()
-        else:
-            suffix = "*"
+        if len(last[-1]) == 1:
+            return terms, "*"
+        terms.pop()
+    return terms, ""
+
+
+def _phrase(words: Sequence[str]) -> str:
+    """The words in a row as one expression; "" if they hold no term.
+
+    A long phrase is matched piece by piece: all pieces in one chunk are as good as the phrase.
+    """
+    terms, suffix = _row(words)
     # Terms hold word characters and pictures only, so no quote can occur inside.
-    return f'"{" ".join(terms)}"{suffix}'
+    pieces = [
+        f'"{" ".join(terms[at : at + _MAX_PHRASE_WORDS])}"'
+        for at in range(0, len(terms), _MAX_PHRASE_WORDS)
+    ]
+    if len(pieces) > 1:
+        return f"({' AND '.join(pieces)})"
+    return f"{pieces[0]}{suffix}" if pieces else ""
 
 
 def _alternatives(text: str) -> list[str]:
@@ -185,16 +196,10 @@ def _alternatives(text: str) -> list[str]:
         for word in words:
             if len(words) > 1 and apostrophe and len(word) == 1:
                 continue  # the s of "Women's"
-            if _UNSPACED_RUN.search(word):
-                whole = _phrase([word])
-                # The pairs of a run are the words of a script that marks none.
-                found += (
-                    [f'"{term}"' for term in whole.strip('"*').split()]
-                    if len(word) > 1
-                    else [whole]
-                )
-            else:
-                found += [f'"{term}"' for term in analyse(word).split()]
+            # The pairs of a run are the words of a script that marks none.
+            terms, suffix = _row([word])
+            found += [f'"{term}"' for term in terms[:-1]]
+            found += [f'"{term}"{suffix}' for term in terms[-1:]]
     return [expression for expression in found if expression]
 
 

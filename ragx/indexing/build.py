@@ -25,6 +25,7 @@ from ragx.errors import (
     ExtractionError,
     ManifestMismatch,
     ProviderError,
+    ProviderRefused,
     ProviderUnavailable,
     StoreError,
     UsageError,
@@ -32,7 +33,7 @@ from ragx.errors import (
 from ragx.indexing.plan import RACY_NS, Plan, StoredFile, plan
 from ragx.indexing.prepare import CHUNKER_VERSION, Prepared, Preparer, content_hash
 from ragx.indexing.scan import ScanOptions, ScanResult, SeenFile, scan
-from ragx.providers.base import Embedder
+from ragx.providers.base import Embedder, may_concern_one_text
 from ragx.providers.pool import EmbedPool
 from ragx.store.base import FileRow, StagedChunk, Writer
 from ragx.types import BuildReport, Failure, Progress
@@ -149,7 +150,7 @@ def build(
     Raises:
         CorpusError: the tree cannot be scanned.
         ManifestMismatch: incremental run over an index of other settings.
-        ProviderUnavailable: the model's server does not answer; nothing is committed.
+        ProviderUnavailable, ProviderRefused: the model does not serve; nothing is committed.
         StoreError: the index cannot be written.
     """
     stored_manifest = writer.manifest()
@@ -158,7 +159,8 @@ def build(
     seen = scan(root, options.scan)
     rows = writer.files()
     todo = make_plan(rows, seen, options)
-    keeps_old = dict(stored_manifest) == dict(manifest)
+    # Older versions of files that fail now are kept, unless their vectors may be another model's.
+    keeps_old = dict(stored_manifest) == dict(manifest) and not options.no_cache
     run = _Run(root, writer, embedder, options, rows if keeps_old else {}, todo, seen, progress)
     if options.full:
         writer.reset()
@@ -279,7 +281,7 @@ class _Run:
 
     def receive(self, key: bytes, result: NDArray[np.float32] | ProviderError) -> None:
         """Take one vector, or the error that stands in its place."""
-        if isinstance(result, ProviderUnavailable):
+        if isinstance(result, ProviderError) and _concerns_all(result):
             raise result
         if not isinstance(result, ProviderError):
             result = self._checked(result)
@@ -397,6 +399,8 @@ class _Run:
                 self._fail(file, fault.code, fault.message)
             return
         except ProviderError as fault:
+            if _concerns_all(fault):
+                raise
             self._fail(file, fault.code, fault.message)
             return
         yield from self._request(row, prepared)
@@ -438,7 +442,8 @@ class _Run:
         wanted = {p.key: p.text for windows in prepared.passages for p in windows}
         known = self._fresh & wanted.keys()
         if not self._options.no_cache:
-            known |= self._writer.known_embeddings(wanted.keys() - known)
+            # Only one width can be in an index, however the model behind a name has changed.
+            known |= self._writer.known_embeddings(wanted.keys() - known, width=self._dimension)
         self.report.cached += len(known)
         self._note_width(known)
         waiting = _Waiting(row, prepared, set(wanted) - known)
@@ -522,7 +527,8 @@ class _Run:
     def save(self) -> None:
         """Store the vectors that have arrived since the last time."""
         if self._unsaved:
-            self._writer.put_embeddings(self._unsaved)
+            # What a run computes anew replaces vectors that the last commit still shows.
+            self._writer.put_embeddings(self._unsaved, at_commit=self._options.no_cache)
             self._unsaved = []
         self._saved_at = time.monotonic()
 
@@ -558,6 +564,12 @@ class _Run:
                 embedded=self.report.embedded,
             )
         )
+
+
+def _concerns_all(fault: ProviderError) -> bool:
+    """Whether no other text would fare better: the model is missing, the key refused, ..."""
+    whole = isinstance(fault, ProviderUnavailable | ProviderRefused)
+    return whole and not may_concern_one_text(fault)
 
 
 def _is_whole(row: FileRow | None) -> TypeGuard[FileRow]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from ragx.algo.chunking.languages import kind_of, language_of
 from ragx.documents.read import read_regular
 from ragx.documents.secrets import secret_reason
 from ragx.errors import ExtractionError
-from ragx.indexing.build import BuildOptions, make_plan
+from ragx.indexing.build import BuildOptions, check_manifest, make_plan
 from ragx.indexing.prepare import Preparer, content_hash
 from ragx.indexing.scan import scan
 from ragx.providers.base import Embedder
@@ -24,7 +25,11 @@ _SAMPLE = "The quick brown fox jumps over the lazy dog, again and again and agai
 
 
 def dry_run(
-    root: Path, reader: Reader | None, embedder: Embedder | None, options: BuildOptions
+    root: Path,
+    reader: Reader | None,
+    embedder: Embedder | None,
+    options: BuildOptions,
+    manifest: Mapping[str, str],
 ) -> DryRun:
     """Read and cut what a run would read and cut.
 
@@ -32,8 +37,11 @@ def dry_run(
         reader: the present index; None if there is none yet.
     Raises:
         CorpusError: the tree cannot be scanned.
+        ManifestMismatch: the index was built with other settings.
         UsageError: a named file is neither in the corpus nor in the index.
     """
+    if reader and not options.full:
+        check_manifest(reader.manifest(), manifest)
     rows = reader.files() if reader else {}
     seen = scan(root, options.scan)
     todo = make_plan(rows, seen, options)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from ragx.indexing.build import BuildOptions, build
+from ragx.indexing.build import BuildOptions, build, check_manifest
 from ragx.providers.base import Embedder
 from ragx.store.base import Reader, Writer
 from ragx.types import Verification
@@ -30,9 +30,11 @@ def verify(
     Returns:
         What differs: nothing, if the index is right and no file has changed since its last run.
     Raises:
+        ManifestMismatch: the index was built with other settings.
         RagxError: the tree cannot be indexed.
     """
     with closing(fresh):
+        check_manifest(reader.manifest(), manifest)
         fresh.borrow_embeddings(root)
         report = build(root, fresh, embedder, options, manifest)
         now = fresh.digests()

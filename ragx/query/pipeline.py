@@ -14,7 +14,7 @@ from ragx.algo.lexical import LexicalQuery, analyse, parse_query
 from ragx.algo.ordering import rank_hits
 from ragx.errors import UsageError
 from ragx.query.context import ContextLines, lines_after, lines_before, read_current
-from ragx.query.seeds import Seeds, find_seeds
+from ragx.query.seeds import Seeds, find_seeds, lexical_match
 from ragx.store.base import Reader
 from ragx.types import Chunk, FileHit, Hit
 
@@ -41,6 +41,7 @@ LONG_QUERY_CHARS = 4096
 # passages speak for a source file, while a long page must not outweigh the short one that answers.
 _AUTO_VECTOR_WEIGHT = {"docs": 0.55, "code": 0.5, "data": 0.5}
 _AUTO_FOLD_WEIGHT = {"docs": 0.0, "code": 0.15, "data": 0.0}
+_PHRASE_BOOST = 4.0  # a fold gives at most 1 + 2 x 1
 _WIDEN = 4  # how much deeper to look when the shortlists hold too few distinct files
 _MAX_DEPTH = 40_000
 _MAX_ALSO_IN = 20
@@ -134,6 +135,7 @@ def run_query(
         return Answer(request.text, (), {}, tuple(noted))
     if not reader.has_chunks():
         noted.append("the index is empty: ragx index -v lists what is left out and why")
+        return Answer(request.text, (), {}, tuple(noted))
     use_vector, use_lexical = request.mode != "lexical", request.mode != "vector"
     if use_vector and embed is None:
         if request.mode == "vector":
@@ -147,7 +149,7 @@ def run_query(
         if len(request.text) > LONG_QUERY_CHARS:
             noted.append(
                 f"the query has {len(request.text)} characters: the vector side uses the mean of"
-                " its windows, the lexical side all of it"
+                " its windows, the lexical side its rarest words"
             )
         noted += _unembedded_warning(reader)
     ranked = _rank_files(reader, query, vector, request, options, use_lexical=use_lexical)
@@ -182,12 +184,12 @@ def check_text(text: str) -> None:
 
 
 def _unembedded_warning(reader: Reader) -> list[str]:
-    n, paths = reader.unembedded(3)
+    n, paths = reader.unembedded(4)
     if not n:
         return []
     return [
-        f"{n} chunks have no vector and are found by their words only, in {', '.join(paths)}"
-        + (" and others" if len(paths) == 3 else "")
+        f"{n} chunks have no vector and are found by their words only, in {', '.join(paths[:3])}"
+        + (" and others" if len(paths) > 3 else "")
         + "; ragx index tries them again"
     ]
 
@@ -203,13 +205,21 @@ def _rank_files(
 ) -> _Ranked:
     depth = max(options.per_query_top, 5 * request.top)
     fold_weight = _auto_fold_weight if options.fold_weight == "auto" else options.fold_weight
+    match = lexical_match(reader, query) if use_lexical else ""
+    n_files = -1
     while True:
-        seeds = find_seeds(reader, query, vector, use_lexical=use_lexical, depth=depth)
+        seeds = find_seeds(reader, query, match, vector, depth=depth)
         chunks = reader.chunks(sorted(seeds.candidates))
         ranking = rank_hits(_hits(reader, query, seeds, chunks, options))
         kept, also_in = _collapse(ranking, chunks)
         entries = fold(kept, top=request.top, fold_weight=fold_weight)
-        if len(entries) >= request.top or seeds.exhausted or depth >= _MAX_DEPTH:
+        done = len(entries) >= request.top or seeds.exhausted or depth >= _MAX_DEPTH
+        if not done:
+            # Every file may have been found although most of its chunks have not.
+            n_files = reader.counts().files if n_files < 0 else n_files
+            found = {entry.path for entry in entries}.union(*also_in.values())
+            done = len(found) >= n_files
+        if done:
             return _Ranked(entries, chunks, also_in)
         depth *= _WIDEN
 
@@ -223,9 +233,9 @@ def _hits(
 ) -> list[Hit]:
     terms = _fused(seeds, chunks, options)
     for phrase in query.phrases:
-        # A whole point over any fused score: chunks with the phrase rank first, none is lost.
+        # More than any folded score: files with the phrase come first, and none is lost.
         for chunk_id in reader.matching(phrase, terms.keys()):
-            terms[chunk_id]["phrase"] = terms[chunk_id].get("phrase", 0.0) + 1.0
+            terms[chunk_id]["phrase"] = terms[chunk_id].get("phrase", 0.0) + _PHRASE_BOOST
     hits = []
     for chunk_id, parts in terms.items():
         chunk = chunks[chunk_id]

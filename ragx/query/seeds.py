@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["COLUMN_WEIGHTS", "Seeds", "find_seeds"]
+__all__ = ["COLUMN_WEIGHTS", "Seeds", "find_seeds", "lexical_match"]
 
 # Of body, heading, path and symbols in BM25 (research/first-stage.md).
 COLUMN_WEIGHTS = (1.0, 0.5, 0.5, 0.5)
@@ -43,12 +43,23 @@ class Seeds:
         return {*self.vector_ranking, *self.lexical_ranking}
 
 
+def lexical_match(reader: Reader, query: LexicalQuery) -> str:
+    """The full-text expression to rank by: all of a query's alternatives, or its rarest.
+
+    Ranking takes time by terms and matches, so of a very long query the rarest terms decide.
+    """
+    terms = query.alternatives
+    if len(terms) > _MAX_TERMS:
+        terms = tuple(reader.rarest(terms, _MAX_TERMS))
+    return " OR ".join(terms)
+
+
 def find_seeds(
     reader: Reader,
     query: LexicalQuery,
+    match: str,
     vector: NDArray[np.float32] | None,
     *,
-    use_lexical: bool,
     depth: int,
     weights: Sequence[float] = COLUMN_WEIGHTS,
 ) -> Seeds:
@@ -56,17 +67,9 @@ def find_seeds(
 
     Args:
         vector: (d,) float32 unit query vector; None leaves the vector side out.
-        use_lexical: whether the lexical side takes part.
+        match: what the lexical side ranks by; "" leaves it out.
     """
-    lexical: dict[int, float] = {}
-    match = ""
-    if use_lexical:
-        # Ranking takes time by terms and matches; of a very long query the rarest terms decide.
-        terms = query.alternatives
-        if len(terms) > _MAX_TERMS:
-            terms = tuple(reader.rarest(terms, _MAX_TERMS))
-        match = " OR ".join(terms)
-        lexical = dict(reader.lexical(match, depth=depth, weights=weights, exclude=query.exclude))
+    lexical = dict(reader.lexical(match, depth=depth, weights=weights, exclude=query.exclude))
     cosines: dict[int, float] = {}
     n_vector = 0
     if vector is not None:
@@ -81,7 +84,7 @@ def find_seeds(
         lexical_ranking=tuple(lexical),
         exhausted=n_vector < depth and len(lexical) < depth,
     )
-    if vector is not None and use_lexical:
+    if vector is not None and match:
         seeds.cosines.update(reader.vector_scores(vector, lexical.keys() - cosines.keys()))
         seeds.bm25.update(
             reader.lexical_scores(match, cosines.keys() - lexical.keys(), weights=weights)

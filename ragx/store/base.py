@@ -167,8 +167,8 @@ class Writer(Protocol):
     def dimension(self) -> int:
         """Width of the vectors of the last commit; 0 when there are none."""
 
-    def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
-        """Those of the keys whose vectors are already stored."""
+    def known_embeddings(self, keys: Collection[bytes], *, width: int = 0) -> set[bytes]:
+        """Those of the keys whose vectors are already stored, with this width if it is not 0."""
 
     def width_of(self, keys: Collection[bytes]) -> int:
         """Width of the stored vectors with these keys; 0 for unknown keys."""
@@ -176,8 +176,10 @@ class Writer(Protocol):
     def borrow_embeddings(self, other: Path) -> None:
         """Copy every stored vector of another corpus's index."""
 
-    def put_embeddings(self, items: Iterable[tuple[bytes, np.ndarray]]) -> None:
-        """Store (d,) float32 unit vectors durably, at once."""
+    def put_embeddings(
+        self, items: Iterable[tuple[bytes, np.ndarray]], *, at_commit: bool = False
+    ) -> None:
+        """Store (d,) float32 unit vectors durably, at once or with the commit."""
 
     def stage_file(self, row: FileRow, chunks: Sequence[StagedChunk]) -> None:
         """Replace a file's rows at commit."""

@@ -94,10 +94,13 @@ def connect_writing(path: Path) -> sqlite3.Connection:
             if not tables:
                 schema.create(db)
             schema.require_current(db)
+            # Setting even the same mode would change the time that the seal goes by.
+            if os.name == "posix" and path.stat().st_mode & 0o077:
+                with contextlib.suppress(PermissionError):  # file systems that know no modes
+                    path.chmod(0o600)
         except BaseException:
             db.close()
             raise
-    path.chmod(0o600)
     return db
 
 

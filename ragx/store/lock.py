@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from pathlib import Path
@@ -29,15 +30,20 @@ class WriterLock:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
             _lock(self._fd)
-        except OSError:
+        except OSError as fault:
+            if fault.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK):
+                self.release()
+                with translated("taking the writer's lock"):
+                    raise
             holder = _holder(self._fd)
-            os.close(self._fd)
+            self.release()
             who = f" (process {holder})" if holder else ""
             raise IndexBusy(
                 f"another ragx is indexing this directory{who}",
                 hint="wait for it to finish, then run the command again",
             ) from None
-        with translated("taking the writer's lock"):
+        # Whose lock it is helps whoever finds it taken; a full disk must not keep it from us.
+        with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)
             os.lseek(self._fd, 0, os.SEEK_SET)
             os.write(self._fd, str(os.getpid()).encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import stat
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -223,30 +224,32 @@ class SqliteReader:
 
     def _vector_index(self) -> vectors.VectorIndex:
         if self._vectors is None:
+            with reading("reading the vectors"):
+                stamp = vector_stamp(self._db)
             self._vectors = vectors.open_vectors(
                 self._directory,
-                vector_stamp(self._db),
+                stamp,
                 lambda: load_vectors(self._db),
                 is_current=self._is_current,
             )
         return self._vectors
 
     def _best(self, scored: Sequence[Scored], depth: int) -> list[Scored]:
-        """The best of a list that holds all that tie with the last place."""
-        ordered = sorted(scored, key=lambda item: -item[1])
-        if len(ordered) > depth:
-            floor = ordered[depth - 1][1]
-            sure = [item for item in ordered if item[1] > floor]
-            tied = [chunk_id for chunk_id, score in ordered if score == floor]
+        """The best of a list that holds all that tie with the last; ties by path and position."""
+        n_of = Counter(score for _, score in scored)
+        tied = [chunk_id for chunk_id, score in scored if n_of[score] > 1]
+        place: dict[int, int] = {}
+        if tied:
             with reading("reading chunks"):
-                places = self._db.execute(
+                rows = self._db.execute(
                     "SELECT c.chunk_id FROM chunks c JOIN files f USING (file_id)"
                     " WHERE c.chunk_id IN (SELECT value FROM json_each(?))"
-                    " ORDER BY f.path, c.ordinal LIMIT ?",
-                    (id_list(tied), depth - len(sure)),
-                ).fetchall()
-            ordered = [*sure, *((chunk_id, floor) for (chunk_id,) in places)]
-        return [(int(chunk_id), float(score)) for chunk_id, score in ordered]
+                    " ORDER BY f.path, c.ordinal",
+                    (id_list(tied),),
+                )
+                place = {chunk_id: at for at, (chunk_id,) in enumerate(rows)}
+        ordered = sorted(scored, key=lambda item: (-item[1], place.get(item[0], 0)))
+        return [(int(chunk_id), float(score)) for chunk_id, score in ordered[:depth]]
 
     def _is_current(self) -> bool:
         """Whether no commit has followed the one that this snapshot shows."""

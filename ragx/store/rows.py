@@ -84,13 +84,19 @@ def read_manifest(db: sqlite3.Connection) -> dict[str, str]:
     return {key: value for key, value in rows if key != "generation" and "." not in key}
 
 
-def known_embeddings(db: sqlite3.Connection, keys: Collection[bytes]) -> set[bytes]:
-    """Those of the keys whose vectors are stored."""
+def known_embeddings(
+    db: sqlite3.Connection, keys: Collection[bytes], *, width: int = 0
+) -> set[bytes]:
+    """Those of the keys whose vectors are stored, with this width if it is not 0."""
     ordered = sorted(keys)
     known: set[bytes] = set()
     for start in range(0, len(ordered), _IN_LIMIT):
         batch = ordered[start : start + _IN_LIMIT]
-        rows = db.execute(f"SELECT key FROM embeddings WHERE key IN ({marks(len(batch))})", batch)
+        rows = db.execute(
+            f"SELECT key FROM embeddings WHERE key IN ({marks(len(batch))})"
+            " AND (? = 0 OR length(vector) = 2 * ?)",
+            (*batch, width, width),
+        )
         known.update(key for (key,) in rows)
     return known
 

@@ -18,7 +18,7 @@ import xxhash
 from ragx.errors import IndexDamaged
 from ragx.store.faults import REBUILD_HINT
 
-__all__ = ["SEAL_NAME", "check_seal", "drop_seal", "has_seal", "write_seal"]
+__all__ = ["SEAL_NAME", "check_seal", "drop_seal", "has_seal", "is_fresh", "write_seal"]
 
 SEAL_NAME = "index.seal"
 _BLOCK = 1 << 22
@@ -46,6 +46,15 @@ def has_seal(database: Path) -> bool:
     return database.with_name(SEAL_NAME).exists()
 
 
+def is_fresh(database: Path) -> bool:
+    """Whether the seal knows the database by its stat, so that opening needs no digest."""
+    facts = _read(database)
+    try:
+        return facts == {**_stat(database), "xxh3_128": (facts or {}).get("xxh3_128")}
+    except OSError:
+        return False
+
+
 def check_seal(database: Path) -> None:
     """Compare a database with its seal, if it has one and no log waits to be applied.
 
@@ -56,7 +65,7 @@ def check_seal(database: Path) -> None:
     if facts is None or _log_holds_data(database):
         return
     try:
-        if facts == {**_stat(database), "xxh3_128": facts.get("xxh3_128")}:
+        if is_fresh(database):
             return
         digest = _digest(database)
     except OSError:

@@ -254,15 +254,18 @@ def write_vectors(directory: Path, stamp: bytes, load: Callable[[], VectorRows])
     if len(rows) > EXACT_LIMIT:
         _ann_loader(directory, stamp, rows, lambda: True)()
     else:
-        for name in (ANN_NAME, ANN_NAME + ".json"):
+        _remove(directory, ANN_NAME, ANN_NAME + ".json")
+
+
+def _remove(directory: Path, *names: str) -> None:
+    with translated("removing the vectors"):
+        for name in names:
             (directory / name).unlink(missing_ok=True)
 
 
 def drop_vectors(directory: Path) -> None:
     """Remove the derived files."""
-    for name in (MATRIX_NAME, ANN_NAME, ANN_NAME + ".json"):
-        with translated("removing the vectors"):
-            (directory / name).unlink(missing_ok=True)
+    _remove(directory, MATRIX_NAME, ANN_NAME, ANN_NAME + ".json")
 
 
 def _digest(rows: VectorRows) -> bytes:

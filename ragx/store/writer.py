@@ -58,6 +58,7 @@ CREATE TEMP TABLE staged_files (
     path TEXT PRIMARY KEY, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, code,
     note, encoding, language, title, n_chunks, replaces_chunks INTEGER NOT NULL
 );
+CREATE TEMP TABLE staged_embeddings (key BLOB PRIMARY KEY, vector BLOB, checksum INTEGER);
 CREATE TEMP TABLE staged_deletes (path TEXT PRIMARY KEY);
 CREATE TEMP TABLE staged_chunks (
     chunk_id INTEGER PRIMARY KEY, path, ordinal, byte_start, byte_end, line_start, line_end,
@@ -152,9 +153,9 @@ class SqliteWriter:
         with translated("counting rows"):
             return read_counts(self._db)
 
-    def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
+    def known_embeddings(self, keys: Collection[bytes], *, width: int = 0) -> set[bytes]:
         with translated("looking up embeddings"):
-            return known_embeddings(self._db, keys)
+            return known_embeddings(self._db, keys, width=width)
 
     def width_of(self, keys: Collection[bytes]) -> int:
         with reading("reading the vectors"):
@@ -176,7 +177,9 @@ class SqliteWriter:
                 theirs.execute("SELECT key, vector, checksum FROM embeddings"),
             )
 
-    def put_embeddings(self, items: Iterable[tuple[bytes, NDArray[np.float32]]]) -> None:
+    def put_embeddings(
+        self, items: Iterable[tuple[bytes, NDArray[np.float32]]], *, at_commit: bool = False
+    ) -> None:
         rows = []
         for key, vector in items:
             blob = vector.astype("<f2").tobytes()
@@ -188,8 +191,10 @@ class SqliteWriter:
                     hint="the embedding model or its server is at fault",
                 )
             rows.append((key, blob, checksum(blob)))
-        with translated("saving embeddings"), self._transaction():
-            self._db.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", rows)
+        kind = "DEFERRED" if at_commit else "IMMEDIATE"
+        table = "temp.staged_embeddings" if at_commit else "main.embeddings"
+        with translated("saving embeddings"), self._transaction(kind):
+            self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", rows)
         with translated("saving embeddings"):
             reach("embeddings_saved")
 
@@ -259,6 +264,9 @@ class SqliteWriter:
             self._db.execute(
                 "DELETE FROM files WHERE path IN (SELECT path FROM temp.staged_deletes)"
             )
+            self._db.execute(
+                "INSERT OR REPLACE INTO embeddings SELECT * FROM temp.staged_embeddings"
+            )
             added = self._insert_staged()
             self._db.execute(
                 "DELETE FROM meta WHERE key != 'generation' AND key NOT LIKE 'state.%'"
@@ -269,7 +277,7 @@ class SqliteWriter:
             )
             self._db.executemany("INSERT INTO meta VALUES (?, ?)", sorted(manifest.items()))
             self._retire_embeddings()
-            for table in ("files", "deletes", "chunks", "windows"):
+            for table in ("files", "deletes", "chunks", "windows", "embeddings"):
                 self._db.execute(f"DELETE FROM temp.staged_{table}")
             reach("commit_before_end")
         with translated("committing the run"):
@@ -314,7 +322,7 @@ class SqliteWriter:
             self._db.close()
             with translated("closing the index"):
                 reach("log_emptied")
-                if complete and self._whole and not seal.has_seal(path):
+                if complete and self._whole and not seal.is_fresh(path):
                     seal.write_seal(path)
                 reach("sealed")
         finally:
@@ -433,6 +441,13 @@ class SqliteWriter:
         return int(added)
 
     def _retire_embeddings(self) -> None:
+        if self._reset:
+            # Vectors that never got a chunk: of killed runs, of versions that were never stored.
+            self._db.execute(
+                "INSERT OR IGNORE INTO retired SELECT key, ? FROM embeddings"
+                " WHERE key NOT IN (SELECT key FROM windows)",
+                (int(time.time()),),
+            )
         self._db.execute("DELETE FROM retired WHERE key IN (SELECT key FROM windows)")
         old = (int(time.time()) - _KEEP_RETIRED_S,)
         self._db.execute(

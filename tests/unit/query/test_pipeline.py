@@ -303,12 +303,16 @@ def test_a_candidate_of_one_side_has_its_score_on_the_other(library: Library) ->
 
     with closing(SqliteReader(library.root)) as reader:
         vector = EMBEDDER.embed_query("zebra savanna")
-        seeds = find_seeds(reader, parse_query("zebra savanna"), vector, use_lexical=True, depth=1)
+        seeds = find_seeds(
+            reader, parse_query("zebra savanna"), '"zebra" OR "savanna"', vector, depth=1
+        )
         assert len(seeds.vector_ranking) == len(seeds.lexical_ranking) == 1
         for chunk_id in seeds.candidates:
             assert chunk_id in seeds.cosines
         assert not seeds.exhausted
-        every = find_seeds(reader, parse_query("zebra savanna"), vector, use_lexical=True, depth=99)
+        every = find_seeds(
+            reader, parse_query("zebra savanna"), '"zebra" OR "savanna"', vector, depth=99
+        )
         assert every.exhausted
         for chunk_id in seeds.candidates:
             assert seeds.cosines[chunk_id] == every.cosines[chunk_id]
@@ -415,7 +419,7 @@ def test_seeds_of_any_engine() -> None:
     from ragx.algo.lexical import parse_query
 
     shelf = Shelf({1: 0.9, 2: 0.8, 3: 0.1}, {3: 5.0, 4: 1.0, 2: 0.5})
-    seeds = find_seeds(shelf, parse_query("x"), np.ones(2, np.float32), use_lexical=True, depth=2)  # type: ignore[arg-type]
+    seeds = find_seeds(shelf, parse_query("x"), '"x"', np.ones(2, np.float32), depth=2)  # type: ignore[arg-type]
     assert seeds.vector_ranking == (1, 2)
     assert seeds.lexical_ranking == (3, 4)
     assert seeds.cosines == {1: 0.9, 2: 0.8, 3: 0.1}

@@ -322,7 +322,9 @@ def test_equal_chunks_in_one_file_and_across_files(tmp_path: Path, write: Write)
         found = reader.lexical('"zebra"', depth=100, weights=COLUMN_WEIGHTS)
         assert len(found) == len({chunk_id for chunk_id, _ in found}) == 15
         assert len({score for _, score in found}) == 1
-        assert [chunk_id for chunk_id, _ in found] == sorted(chunk_id for chunk_id, _ in found)
+        chunks = reader.chunks([chunk_id for chunk_id, _ in found])
+        places = [(chunks[chunk_id].path, chunks[chunk_id].ordinal) for chunk_id, _ in found]
+        assert places == sorted(places)
 
 
 def test_old_embeddings_go_and_returning_ones_stay(
