@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 import socket
 import subprocess
 import sys
+import threading
+import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +178,94 @@ def ragx_inline(tmp_path: Path) -> Iterator[RunCli]:
 
     yield run
     os.chdir(before)
+
+
+class EmbeddingServer(ThreadingHTTPServer):
+    """An OpenAI-compatible embedding server on this machine: deterministic, slow, and it counts.
+
+    Texts that share words get similar vectors. `texts` lists every text it was asked for, in order
+    of arrival; `delay_s` is what each request takes; while `free` is cleared none is answered.
+    """
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _EmbeddingRequest)
+        self.texts: list[str] = []
+        self.delay_s = 0.0
+        self.lock = threading.Lock()
+        self.free = threading.Event()
+        self.free.set()
+
+    @property
+    def settings(self) -> str:
+        """Lines of `[embeddings]` that use this server."""
+        return (
+            f'provider = "openai"\nbase_url = "http://127.0.0.1:{self.server_address[1]}/v1"\n'
+            'model = "words"\nbatch_size = 4\nmax_in_flight = 2\n'
+        )
+
+    def taken(self) -> list[str]:
+        """The texts asked for since the last call."""
+        with self.lock:
+            texts, self.texts = self.texts, []
+        return texts
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that are killed in the middle of a request are what this server is for."""
+
+
+class _EmbeddingRequest(BaseHTTPRequestHandler):
+    server: EmbeddingServer
+    protocol_version = "HTTP/1.1"
+    # One packet an answer, or the client's delayed acknowledgement costs 40 ms.
+    wbufsize = -1
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+        with self.server.lock:
+            self.server.texts.extend(asked)
+        time.sleep(self.server.delay_s)
+        self.server.free.wait()
+        rows = [{"index": i, "embedding": word_vector(text)} for i, text in enumerate(asked)]
+        body = json.dumps({"data": rows}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+def word_vector(text: str) -> list[float]:
+    """32 counts of hashed words; the client makes them a unit vector."""
+    counts = [0.01] * 32
+    for word in re.findall(r"\w+", text.lower()):
+        counts[zlib.crc32(word.encode()) % 32] += 1.0
+    return counts
+
+
+@pytest.fixture(scope="session")
+def _one_embedding_server() -> Iterator[EmbeddingServer]:
+    server = EmbeddingServer()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield server
+    server.free.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def embedding_server(_one_embedding_server: EmbeddingServer) -> Iterator[EmbeddingServer]:
+    """A running EmbeddingServer that takes 5 ms a request and has been asked nothing."""
+    server = _one_embedding_server
+    server.delay_s = 0.005
+    server.taken()
+    yield server
+    server.free.set()
