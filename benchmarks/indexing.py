@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-STANDARD = ("asyncio", "email", "json", "http", "logging", "unittest", "xml")
+STANDARD = ("asyncio", "email", "http", "json")
 
 EMBED_ALONE = """
 import json, sys, time
