@@ -130,6 +130,7 @@ class IndexMachine(RuleBasedStateMachine):
         self.ahead_ns = 0
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr("ragx.providers.registry.open_embedder", self.embedder)
+        self.patch.setattr("ragx.providers.registry.fingerprint", self.fingerprint)
         # A clock that can be ahead, so that files need not be two seconds old to count as settled.
         clock = SimpleNamespace(
             time_ns=lambda: time.time_ns() + self.ahead_ns, monotonic=time.monotonic
@@ -159,6 +160,10 @@ class IndexMachine(RuleBasedStateMachine):
         embedder = HashEmbedder(options, max_tokens=25, fail=refuse)
         self.embedders.append(embedder)
         return embedder
+
+    @staticmethod
+    def fingerprint(options: Any) -> str:
+        return "none" if options.provider == "none" else HashEmbedder(options).fingerprint
 
     def corpus(self, root: Path | None = None) -> Corpus:
         return open_corpus(root or self.root, env={})
