@@ -38,8 +38,9 @@ from ragx.store.base import Digests
 from ragx.store.sqlite import SqliteReader, SqliteWriter
 from ragx.types import Progress
 
-SEQUENCES = int(os.environ.get("RAGX_SEQUENCES", "25"))
+SEQUENCES = int(os.environ.get("RAGX_SEQUENCES", "40"))
 STEPS = 15
+AHEAD_NS = 10_000_000_000
 
 PATHS = ["a.md", "b.py", "sub/a.md", "sub/c.txt", "sub/deep/d.md", "a.md/e.md", "ä b.md", ".f.md"]
 DIRECTORIES = ["sub", "sub/deep", "new", "new/sub"]
@@ -68,13 +69,15 @@ content = st.one_of(
 )
 path = st.sampled_from(PATHS)
 directory = st.sampled_from(DIRECTORIES)
+settled = st.sampled_from([True, True, True, False])
 edit = st.one_of(
     st.tuples(st.just("write"), path, content),
     st.tuples(st.just("write"), path, content),
     st.tuples(st.just("append"), path, text.map(str.encode), st.booleans()),
     st.tuples(st.just("touch"), path, st.sampled_from([0, 10**9])),
-    st.tuples(st.just("keep_size_and_time"), path),
-    st.tuples(st.just("replace_in_place"), path),
+    st.tuples(st.just("edit_unseen"), st.integers(0, 7), st.booleans()),
+    st.tuples(st.just("edit_unseen"), st.integers(0, 7), st.booleans()),
+    st.tuples(st.just("edit_unseen"), st.integers(0, 7), st.booleans()),
     st.tuples(st.just("move"), path, path, st.booleans()),
     st.tuples(st.just("move"), directory, directory, st.booleans()),
     st.tuples(st.just("delete"), st.one_of(path, path, directory)),
@@ -198,7 +201,7 @@ class IndexMachine(RuleBasedStateMachine):
     def change(self, changes: list[tuple[Any, ...]]) -> None:
         self.apply(changes)
 
-    @rule(changes=st.lists(edit, min_size=1, max_size=3), ahead=st.booleans())
+    @rule(changes=st.lists(edit, min_size=1, max_size=3), ahead=settled)
     def change_and_index(self, changes: list[tuple[Any, ...]], ahead: bool) -> None:
         self.apply(changes)
         self.index(full=False, ahead=ahead)
@@ -223,21 +226,17 @@ class IndexMachine(RuleBasedStateMachine):
         if target.is_file():
             os.utime(target, (seconds, seconds))
 
-    def keep_size_and_time(self, name: str) -> None:
-        """An edit that a look at size and mtime misses."""
-        target = self.root / name
-        if target.is_file():
-            stat = target.stat()
-            raw = target.read_bytes()
-            target.write_bytes(raw.translate(bytes.maketrans(b"aeoz", b"eazo")))
-            os.utime(target, ns=(stat.st_mtime_ns,) * 2)
+    def edit_unseen(self, place: int, in_place: bool) -> None:
+        """An edit that a look at size and mtime misses: of the bytes, or as editors save.
 
-    def replace_in_place(self, name: str) -> None:
-        """As editors save: another inode is moved over the file, with its old time and size."""
-        target = self.root / name
-        if target.is_file():
+        Editors move another inode over the file.
+        """
+        files = [path for path in sorted(self.root.rglob("*.*")) if path.suffix in (".md", ".py")]
+        files = [path for path in files if path.is_file() and ".ragx" not in path.parts]
+        if files:
+            target = files[place % len(files)]
             stat = target.stat()
-            beside = self.base / "beside"
+            beside = target if in_place else self.base / "beside"
             beside.write_bytes(target.read_bytes().swapcase())
             os.utime(beside, ns=(stat.st_mtime_ns,) * 2)
             beside.replace(target)
@@ -300,9 +299,9 @@ class IndexMachine(RuleBasedStateMachine):
     def found(corpus: Corpus) -> list[Any]:
         return [corpus.search(QueryRequest(query, before=1, after=1)) for query in QUERIES]
 
-    @rule(full=st.booleans(), ahead=st.booleans())
+    @rule(full=st.booleans(), ahead=settled)
     def index(self, full: bool, ahead: bool) -> None:
-        self.ahead_ns = 10_000_000_000 if ahead else 0
+        self.ahead_ns = AHEAD_NS if ahead else 0
         if self.outdated and not full:
             # Settings may be back to what they were; a run that is not stopped must be right.
             try:
@@ -384,10 +383,11 @@ class IndexMachine(RuleBasedStateMachine):
             assert now == before or now == self.fresh()[0]
 
     @precondition(lambda self: not self.outdated)
-    @rule()
-    def index_with_failures(self) -> None:
+    @rule(name=path, data=text.map(str.encode))
+    def index_with_failures(self, name: str, data: bytes) -> None:
         """Some texts cannot be embedded: counted, and found by their words all the same."""
-        self.poisoned = True
+        self.write(name, data + b"\n\npoison\n")
+        self.poisoned, self.ahead_ns = True, AHEAD_NS
         try:
             self.corpus().index(IndexRequest())
         finally:
