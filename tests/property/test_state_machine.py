@@ -246,6 +246,7 @@ class IndexMachine(RuleBasedStateMachine):
         inside = source in (target, *target.parents) or target in source.parents
         if source.exists() and not inside:
             self.room_for(target)
+            target.unlink(missing_ok=True)
             if not copy:
                 source.rename(target)
             elif source.is_dir():
