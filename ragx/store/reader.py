@@ -49,6 +49,16 @@ def _mode(path: Path) -> int:
         return 0
 
 
+def _generation(db: sqlite3.Connection) -> int:
+    """Number of the last commit; 0 also where a first run ended before it had made the tables."""
+    (any_table,) = db.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()
+    if not any_table:
+        return 0
+    schema.require_current(db)
+    row = db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+    return int(row[0])
+
+
 class SqliteReader:
     """A snapshot of the last commit; see `store.base.Reader`.
 
@@ -70,9 +80,7 @@ class SqliteReader:
             self._db = connect_reading(path)
         try:
             with reading("opening the index"):
-                schema.require_current(self._db)
-                row = self._db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
-                self._generation = int(row[0])
+                self._generation = _generation(self._db)
             if self._generation == 0:
                 raise IndexMissing(
                     f"the index in {root} is empty: no run has finished",

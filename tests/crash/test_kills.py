@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sqlite3
 import sys
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -80,6 +82,18 @@ def test_the_disk_fails_at_a_named_place(
     outcome = small_lab.check(kind, f"{failpoint}={action}", done.returncode)
     assert outcome.state == ("new" if is_new(failpoint) else "old")
     assert outcome.leftovers == []
+
+
+@pytest.mark.parametrize("statement", ["", "PRAGMA journal_mode = WAL"])
+def test_killed_before_there_are_tables(small_lab: Any, statement: str) -> None:
+    """A first run that has only just made its database has left nothing that is damaged."""
+    small_lab.begin("first")
+    directory = small_lab.root / ".ragx"
+    directory.mkdir()
+    with closing(sqlite3.connect(directory / "index.db")) as db:
+        db.execute(statement)
+    assert (directory / "index.db").exists()
+    assert small_lab.check("first", "no tables", -signal.SIGKILL).state == "old"
 
 
 def test_killed_after_some_of_the_work(large_lab: Any) -> None:
