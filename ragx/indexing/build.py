@@ -375,13 +375,12 @@ class _Run:
             and old.content_hash == row.content_hash
         ):
             kept = replace(
-                row,
-                status=old.status,
-                note=old.note,
-                encoding=old.encoding,
-                language=old.language,
-                title=old.title,
-                n_chunks=old.n_chunks,
+                old,
+                size=row.size,
+                mtime_ns=row.mtime_ns,
+                ctime_ns=row.ctime_ns,
+                inode=row.inode,
+                scanned_ns=row.scanned_ns,
             )
             self._stage_stat(kept)
             self.report.files_unchanged += 1

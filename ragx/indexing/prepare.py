@@ -159,20 +159,30 @@ class Preparer:
                 spent = embedder.count_tokens(f"{crumb}\n{header}")
             spent += 2
             if sizer.size(span.start, span.end) + spent > limit:
-                ranges = self._windows(text, span, sizer, f"{crumb}\n{header}", limit)
+                above = f"{crumb}\n{header}"
+                ranges = self._windows(
+                    embedder, text, span, sizer, above, limit=limit, room=max(1, limit - spent)
+                )
         return [
             self._passage(_with_crumb(_with_crumb(crumb, tables.above(a)), text[a:b]))
             for a, b in ranges
         ]
 
     def _windows(
-        self, text: str, span: Span, sizer: Sizer, crumb: str, limit: int
+        self,
+        embedder: Embedder,
+        text: str,
+        span: Span,
+        sizer: Sizer,
+        crumb: str,
+        *,
+        limit: int,
+        room: int,
     ) -> list[tuple[int, int]]:
-        """Ranges whose passages the model can read whole, by its own count."""
-        embedder = self._embedder
-        if embedder is None:
-            return [(span.start, span.end)]
-        room = max(1, limit - embedder.count_tokens(crumb) - 2)
+        """Ranges whose passages the model can read whole, by its own count.
+
+        `room` is what the breadcrumb leaves of `limit`, in tokens.
+        """
         size = sizer.size(span.start, span.end)
         n_windows = math.ceil(size / max(1, int(room * _WINDOW_SHARE)))
         target = min(room, math.ceil(1.1 * size / n_windows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -115,7 +115,6 @@ def run_query(
     options: QueryOptions,
     *,
     embed: Callable[[str], NDArray[np.float32]] | None,
-    warnings: Iterable[str] = (),
 ) -> Answer:
     """Answer one question from one snapshot.
 
@@ -126,7 +125,7 @@ def run_query(
         UsageError: the query is empty, too long, or asks for vectors that the index lacks.
         ProviderError: the query could not be embedded.
     """
-    noted = list(warnings)
+    noted: list[str] = []
     check_text(request.text)
     query = parse_query(request.text)
     if not analyse(query.plain):
@@ -144,7 +143,7 @@ def run_query(
                 hint="use --mode lexical, or set embeddings.provider and run ragx index --full",
             )
         use_vector = False
-    vector = embed(query.plain) if embed is not None and use_vector and query.plain else None
+    vector = embed(query.plain) if embed is not None and use_vector else None
     if vector is not None:
         if len(request.text) > LONG_QUERY_CHARS:
             noted.append(

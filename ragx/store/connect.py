@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ragx.store import schema, seal, vectors
 from ragx.store.faults import translated
-from ragx.store.rows import checksum
+from ragx.store.rows import is_intact
 
 __all__ = [
     "DATABASE_NAME",
@@ -48,7 +48,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     # one nobody can be writing, so the file is read as it lies.
     faults: list[sqlite3.Error] = []
     for options in ("mode=ro", "mode=ro&immutable=1"):
-        if "immutable" in options and _wal_holds_data(path):
+        if "immutable" in options and seal.log_holds_data(path):
             continue
         connection = sqlite3.connect(
             f"{uri}?{options}",
@@ -69,12 +69,6 @@ def connect_reading(path: Path) -> sqlite3.Connection:
             raise
         return connection
     raise faults[0]
-
-
-def _wal_holds_data(path: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return path.with_name(path.name + "-wal").stat().st_size > 0
-    return False
 
 
 def connect_writing(path: Path) -> sqlite3.Connection:
@@ -110,7 +104,7 @@ def is_sound(db: sqlite3.Connection) -> bool:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         db.execute("INSERT INTO postings (postings) VALUES ('integrity-check')")
         for blob, stored in db.execute("SELECT vector, checksum FROM embeddings"):
-            if not isinstance(blob, bytes) or checksum(blob) != stored:
+            if not is_intact(blob, stored):
                 return False
     except sqlite3.Error:
         return False
@@ -137,7 +131,7 @@ def _salvaged(path: Path) -> Iterator[tuple[bytes, bytes, int]]:
     try:
         with contextlib.closing(connect_reading(path)) as db:
             for key, blob, stored in db.execute("SELECT key, vector, checksum FROM embeddings"):
-                if isinstance(blob, bytes) and checksum(blob) == stored:
+                if is_intact(blob, stored):
                     yield key, blob, stored
     except sqlite3.Error:
         return  # the rest has to be computed again

@@ -22,6 +22,7 @@ __all__ = [
     "checksum",
     "digests",
     "id_list",
+    "is_intact",
     "known_embeddings",
     "load_vectors",
     "marks",
@@ -106,6 +107,11 @@ def checksum(blob: bytes) -> int:
     return xxhash.xxh3_64_intdigest(blob) >> 1  # SQLite's integers are signed
 
 
+def is_intact(blob: object, stored: object) -> bool:
+    """Whether a stored vector is what was written, by the checksum beside it."""
+    return isinstance(blob, bytes) and checksum(blob) == stored
+
+
 def vector_stamp(db: sqlite3.Connection) -> bytes:
     """What marks the derived files that fit the vectors of this snapshot; 16 bytes."""
     row = db.execute("SELECT value FROM meta WHERE key = 'state.vectors'").fetchone()
@@ -166,7 +172,7 @@ def load_vectors(db: sqlite3.Connection) -> vectors.VectorRows:
             # Equal keys are equal vectors, so the key names the vector.
             tails = b"".join(row[1][-8:] for row in rows)
             labels[at:end] = np.frombuffer(tails, "<u8") >> 1
-            if any(checksum(row[2]) != row[3] for row in rows):
+            if not all(is_intact(row[2], row[3]) for row in rows):
                 raise IndexDamaged("a stored vector is damaged", hint=REBUILD_HINT)
             blobs = b"".join(row[2] for row in rows)
             matrix[at:end] = np.frombuffer(blobs, "<f2").reshape(len(rows), -1)

@@ -18,7 +18,16 @@ import xxhash
 from ragx.errors import IndexDamaged
 from ragx.store.faults import REBUILD_HINT
 
-__all__ = ["SEAL_NAME", "check_seal", "drop_seal", "has_seal", "is_fresh", "write_seal"]
+__all__ = [
+    "SEAL_NAME",
+    "check_seal",
+    "drop_seal",
+    "file_digest",
+    "has_seal",
+    "is_fresh",
+    "log_holds_data",
+    "write_seal",
+]
 
 SEAL_NAME = "index.seal"
 _BLOCK = 1 << 22
@@ -28,7 +37,7 @@ def write_seal(database: Path) -> None:
     """Seal a database that nobody is writing to and whose log is empty. Failure leaves no seal."""
     seal = database.with_name(SEAL_NAME)
     with contextlib.suppress(OSError):
-        facts = {**_stat(database), "xxh3_128": _digest(database)}
+        facts = {**_stat(database), "xxh3_128": file_digest(database)}
         temporary = seal.with_name(f"{SEAL_NAME}.{os.getpid()}.tmp")
         temporary.write_text(json.dumps(facts), encoding="ascii")
         temporary.chmod(0o600)
@@ -62,15 +71,15 @@ def check_seal(database: Path) -> None:
         IndexDamaged: the bytes are not those that the last run left.
     """
     facts = _read(database)
-    if facts is None or _log_holds_data(database):
+    if facts is None or log_holds_data(database):
         return
     try:
         if is_fresh(database):
             return
-        digest = _digest(database)
+        digest = file_digest(database)
     except OSError:
         return  # opening it will say what is wrong
-    if digest == facts.get("xxh3_128") or _read(database) != facts or _log_holds_data(database):
+    if digest == facts.get("xxh3_128") or _read(database) != facts or log_holds_data(database):
         return  # the same bytes elsewhere, or a writer has begun meanwhile
     raise IndexDamaged(
         "the index is damaged: its database is not what the last run left", hint=REBUILD_HINT
@@ -95,7 +104,8 @@ def _stat(path: Path) -> dict[str, object]:
     }
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """Hex xxh3-128 of a file's bytes, read in blocks."""
     state = xxhash.xxh3_128()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -103,7 +113,8 @@ def _digest(path: Path) -> str:
     return state.hexdigest()
 
 
-def _log_holds_data(database: Path) -> bool:
+def log_holds_data(database: Path) -> bool:
+    """Whether SQLite's log has something that the database file lacks."""
     with contextlib.suppress(OSError):
         return database.with_name(database.name + "-wal").stat().st_size > 0
     return False

@@ -30,6 +30,7 @@ import xxhash
 from ragx.store.base import Scored
 from ragx.store.failpoints import reach
 from ragx.store.faults import translated
+from ragx.store.seal import file_digest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -389,7 +390,7 @@ def _read_ann(directory: Path, stamp: bytes, dimension: int, room: int = 0) -> _
             return None
         live, deleted = int(facts["live"]), int(facts["deleted"])
         # hnswlib trusts its input completely, so nothing unchecked may reach it.
-        if _file_digest(path) != facts["xxh3_128"]:
+        if file_digest(path) != facts["xxh3_128"]:
             return None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -398,14 +399,6 @@ def _read_ann(directory: Path, stamp: bytes, dimension: int, room: int = 0) -> _
     index = hnswlib.Index(space="ip", dim=dimension)
     index.load_index(str(path), max_elements=live + deleted + room)
     return _Ann(index, live, deleted)
-
-
-def _file_digest(path: Path) -> str:
-    state = xxhash.xxh3_128()
-    with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            state.update(block)
-    return state.hexdigest()
 
 
 def _build_ann(rows: VectorRows) -> _Ann:
@@ -466,7 +459,7 @@ def _save_ann(directory: Path, stamp: bytes, ann: _Ann) -> None:
             "dimension": int(ann.index.dim),
             "live": ann.live,
             "deleted": ann.deleted,
-            "xxh3_128": _file_digest(temporary),
+            "xxh3_128": file_digest(temporary),
         }
         # The notes go last: a file without matching notes is not used.
         os.replace(temporary, directory / ANN_NAME)

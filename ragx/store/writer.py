@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ragx.errors import StoreError
 from ragx.store import seal, vectors
-from ragx.store.base import CommitResult, Counts, Digests, FileRow, StagedChunk
+from ragx.store.base import CommitResult, Digests, FileRow, StagedChunk
 from ragx.store.connect import (
     DATABASE_NAME,
     connect_reading,
@@ -147,11 +147,6 @@ class SqliteWriter:
     def files(self) -> dict[str, FileRow]:
         with reading("reading the files"):
             return read_files(self._db)
-
-    def counts(self) -> Counts:
-        """Rows of the last commit."""
-        with translated("counting rows"):
-            return read_counts(self._db)
 
     def known_embeddings(self, keys: Collection[bytes], *, width: int = 0) -> set[bytes]:
         with translated("looking up embeddings"):

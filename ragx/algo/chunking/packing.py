@@ -117,11 +117,6 @@ def _settle(source: Source, merged: list[Unit], unit: Unit) -> None:
         merged.append(unit)
 
 
-def _is_beside(first: Unit, second: Unit) -> bool:
-    """Tell whether the second is a sibling of the first, or stands under it."""
-    return first.depth == second.depth or first.path == second.path[: len(first.path)]
-
-
 def _may_join(source: Source, first: Unit, second: Unit) -> bool:
     return (
         not first.alone
