@@ -38,7 +38,8 @@ from ragx.query.pipeline import (
     check_text,
     run_query,
 )
-from ragx.store.base import Counts, FileRow, Reader
+from ragx.query.spread import SpreadOptions
+from ragx.store.base import Counts, FileRow, LinkOptions, Reader
 from ragx.store.sqlite import SqliteReader
 from ragx.types import BuildReport, Chunk, DryRun, Progress, Verification
 
@@ -81,6 +82,7 @@ class IndexRequest:
     force: Sequence[str] = ()
     full: bool = False
     no_cache: bool = False
+    edges_only: bool = False
     confirmed: bool = False
     max_files: int | None = None
     max_file_bytes: int | None = None
@@ -150,7 +152,7 @@ class Corpus:
         Raises:
             RagxError: see `indexing.build.build`; nothing was committed then.
         """
-        from ragx.indexing.build import build
+        from ragx.indexing.build import build, rebuild_edges
         from ragx.indexing.scan import check_root
         from ragx.store.sqlite import SqliteWriter
 
@@ -160,7 +162,12 @@ class Corpus:
             try:
                 options = self._build_options(request, embedder)
                 manifest = self._manifest(embedder, options)
-                report = build(self.root, writer, embedder, options, manifest, progress=progress)
+                if request.edges_only:
+                    report = rebuild_edges(writer, embedder, options, manifest, progress=progress)
+                else:
+                    report = build(
+                        self.root, writer, embedder, options, manifest, progress=progress
+                    )
             finally:
                 if embedder is not None:
                     embedder.close()
@@ -341,6 +348,8 @@ class Corpus:
         return BuildOptions(
             scan=self._scan_options(request),
             chunking=self._chunking(request, embedder),
+            linking=self._link_options(),
+            part_tokens=self.config.graph.subchunk_size_tokens,
             only=resolve_named(self.root, request.only, cwd) if request.only else None,
             force=resolve_named(self.root, request.force, cwd),
             # To embed anew what has not changed, every file has to be gone through.
@@ -357,6 +366,8 @@ class Corpus:
             model=embedder.model if embedder else "",
             mode=str(getattr(embedder, "mode", "")),
             chunking=options.chunking,
+            linking=options.linking,
+            part_tokens=options.part_tokens,
         )
 
     def _reader_if_any(self) -> SqliteReader | None:
@@ -446,6 +457,36 @@ class Corpus:
             rrf_k=fusion.rrf_k,
             per_query_top=fusion.per_query_top,
             fold_weight=scoring.fold_weight,
+            spread=self._spread_options(),
+        )
+
+    def _spread_options(self) -> SpreadOptions:
+        from ragx.algo.graph import EDGE_KINDS
+
+        traversal, scoring = self.config.traversal, self.config.scoring
+        weights = self.config.graph.weights
+        return SpreadOptions(
+            hops=traversal.hops,
+            decay=traversal.decay,
+            query_floor=traversal.query_floor,
+            max_frontier=traversal.max_frontier,
+            cap=traversal.cap,
+            weights={
+                kind: getattr(weights, "import_" if kind == "import" else kind)
+                for kind in EDGE_KINDS
+            },
+            formula="seed" if scoring.formula == "seed" else "capped",
+            beta_heat=scoring.beta_heat,
+            gamma_vector=scoring.gamma_vector,
+        )
+
+    def _link_options(self) -> LinkOptions:
+        graph = self.config.graph
+        return LinkOptions(
+            k=graph.k,
+            min_edge_sim=graph.min_edge_sim,
+            near_dup_sim=graph.near_dup_sim,
+            edge_source="chunk" if graph.edge_source == "chunk" else "subchunk",
         )
 
     def _model_name(self, reader: Reader | None) -> str:
@@ -474,6 +515,8 @@ class Corpus:
             model=manifest.get("embeddings_model", ""),
             mode=manifest.get("embeddings_mode", ""),
             chunking=chunking,
+            linking=self._link_options(),
+            part_tokens=self.config.graph.subchunk_size_tokens,
         )
         try:
             check_manifest(manifest, expected)

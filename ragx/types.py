@@ -5,6 +5,7 @@
 | Span        | character range of a chunk in decoded text    | algo.chunking | indexing      |
 | Chunk       | stored span: identity, bytes, lines, text     | indexing      | store, query  |
 | Hit         | one chunk in a ranking, with its score terms  | query         | query, shells |
+| Hop         | one edge on the way of a hit's heat           | query         | api, shells   |
 | FileHit     | one file entry: its best hits folded          | algo.fold     | api, shells   |
 | BuildReport | what an indexing run did, Failure by Failure  | indexing      | api, shells   |
 | DryRun      | what a run would do                           | indexing      | api, shells   |
@@ -24,6 +25,7 @@ __all__ = [
     "Failure",
     "FileHit",
     "Hit",
+    "Hop",
     "Progress",
     "Span",
     "Verification",
@@ -65,11 +67,22 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Hop:
+    """One edge that heat took from chunk `source` to chunk `target`."""
+
+    source: int
+    target: int
+    kind: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One chunk in a ranking.
 
     `terms` are the contributions whose sum is `score`; `raw` holds the unscaled leg scores
-    (cosine, BM25) that they came from.
+    (cosine, BM25) that they came from. `hops` lead from the seed whose heat is among the terms to
+    this chunk; `seed_path` is that seed's file. Without heat both are empty.
     """
 
     chunk_id: int
@@ -78,15 +91,32 @@ class Hit:
     score: float
     terms: dict[str, float] = field(default_factory=dict)
     raw: dict[str, float] = field(default_factory=dict)
+    hops: tuple[Hop, ...] = ()
+    seed_path: str = ""
+
+    @property
+    def uncapped(self) -> float:
+        """The score before the cap: what orders those that one cap holds."""
+        return self.score - self.terms.get("cap", 0.0)
+
+    @property
+    def unheated(self) -> float:
+        """The score without what the graph added."""
+        return self.score - self.terms.get("heat", 0.0) - self.terms.get("cap", 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class FileHit:
-    """A file's entry in the answer: its best hits, best first, and the folded score."""
+    """A file's entry in the answer: its best hits, best first, and the folded score.
+
+    `terms` sum to the score: `best`, what further hits add (`further`), and where heat would lift
+    the entry above the one its heat came from, a negative `cap`.
+    """
 
     path: str
     score: float
     hits: tuple[Hit, ...]
+    terms: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +157,8 @@ class BuildReport:
     skipped_paths: list[tuple[str, str]] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     failed: list[Failure] = field(default_factory=list)
+    edges_total: int = 0
+    communities_total: int = 0
     committed: bool = False
 
 
@@ -160,8 +192,10 @@ class Verification:
     differing: tuple[tuple[str, str], ...]
     vectors_agree: bool
     postings_agree: bool
+    edges_agree: bool
 
     @property
     def ok(self) -> bool:
         """Whether nothing differs."""
-        return not self.differing and self.vectors_agree and self.postings_agree
+        agree = self.vectors_agree and self.postings_agree and self.edges_agree
+        return agree and not self.differing

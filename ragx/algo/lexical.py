@@ -16,8 +16,13 @@ from dataclasses import dataclass
 
 __all__ = [
     "ANALYSIS_VERSION",
+    "STOP_WORDS",
+    "UNSPACED",
+    "UNSPACED_CHARACTER",
+    "WORD_MARKS",
     "LexicalQuery",
     "analyse",
+    "fold",
     "is_exclusion",
     "parse_query",
     "query_terms",
@@ -27,28 +32,29 @@ __all__ = [
 ANALYSIS_VERSION = 1
 
 # Marks that belong inside words; Python's \w leaves them out, which would cut Hindi or Thai apart.
-_MARKS = (
+WORD_MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
     "\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff\u0e00-\u0fff\u1000-\u109f"
     "\u1780-\u17ff\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff\ufe20-\ufe2f"
 )
 # Han, kana, hangul, Thai, Lao, Tibetan, Myanmar, Khmer: no spaces to rely on between words.
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035"
     "\u3040-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
     "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003fffd"
 )
 _PICTURES = "\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
-_WORD = re.compile(rf"[\w{_MARKS}]+|[{_PICTURES}]")
+_WORD = re.compile(rf"[\w{WORD_MARKS}]+|[{_PICTURES}]")
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
-_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+_UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
+UNSPACED_CHARACTER = re.compile(rf"[{UNSPACED}]")
 _FOLDED_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u200c\u200d]+")
 # lower|Upper, UPPER|Upper-lower, and underscores bound the parts of an identifier.
 _PART = re.compile(r"[^\W_]+?(?:(?<=[^\WA-Z_])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\dA-Z_])|(?=_)|$)")
 
 # Words that carry no topic. Dropped from a query's alternatives while anything else is left; kept
 # inside quoted phrases and in the index.
-_STOP = frozenset(
+STOP_WORDS = frozenset(
     """a about after again all also am an and any are as at be because been before being but by can
     could did do does doing down during each few for from further had has have having he her here
     hers him his how i if in into is it its itself just me more most my no nor not now of off on
@@ -71,7 +77,8 @@ class _Expansions(dict[str, str]):
         return terms
 
 
-def _fold(word: str) -> str:
+def fold(word: str) -> str:
+    """One word as it is compared: case, marks and compatibility forms folded away."""
     if word.isascii():
         return word.lower()
     decomposed = unicodedata.normalize("NFKD", word.casefold())
@@ -96,10 +103,10 @@ def _expand(word: str) -> list[str]:
         if position < len(word):
             terms += _expand(word[position:])
         return terms
-    whole = _fold(word)
+    whole = fold(word)
     if "_" not in word and (word.islower() or word.isupper() or word[1:].islower()):
         return [whole] if whole else []
-    parts = [_fold(part) for part in _PART.findall(word)]
+    parts = [fold(part) for part in _PART.findall(word)]
     if len(parts) < 2:
         stripped = whole.strip("_")
         return [term for term in dict.fromkeys((whole, stripped)) if term]
@@ -143,7 +150,9 @@ class LexicalQuery:
 
 _QUOTED = re.compile(r'(?<!\w)"([^"]+)"(?!\w)')
 # Not `-v` or `-10`: flags and numbers are things to look for.
-_EXCLUDED = re.compile(rf"(?<!\S)-(?![\d\s-])((?:[\w{_MARKS}][\w{_MARKS}-]+)|[{_PICTURES}])(?!\S)")
+_EXCLUDED = re.compile(
+    rf"(?<!\S)-(?![\d\s-])((?:[\w{WORD_MARKS}][\w{WORD_MARKS}-]+)|[{_PICTURES}])(?!\S)"
+)
 
 
 def is_exclusion(token: str) -> bool:
@@ -206,7 +215,7 @@ def _alternatives(text: str) -> list[str]:
 def query_terms(text: str) -> tuple[str, ...]:
     """Folded words of a query that carry meaning, in order, once each: for highlighting."""
     terms = dict.fromkeys(analyse(text).split())
-    kept = [term for term in terms if term not in _STOP]
+    kept = [term for term in terms if term not in STOP_WORDS]
     return tuple(kept or terms)
 
 
@@ -232,7 +241,7 @@ def parse_query(text: str) -> LexicalQuery:
     # count as words too, since questions quote titles that other files mention in part.
     words = _alternatives(plain) if rest.strip() or not phrases else []
     alternatives = dict.fromkeys([*phrases, *words])
-    useful = [term for term in alternatives if term.strip('"*') not in _STOP]
+    useful = [term for term in alternatives if term.strip('"*') not in STOP_WORDS]
     return LexicalQuery(
         alternatives=tuple(useful or alternatives),
         phrases=tuple(phrases),

@@ -1,4 +1,7 @@
-"""The one tie rule: score descending, then path, then position in the file."""
+"""The one tie rule: score descending, then path, then position in the file.
+
+Hits that one seed's cap holds have one score; among them the one that the cap took most from leads.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from ragx.types import Hit
 __all__ = ["hit_key", "rank_hits"]
 
 
-def hit_key(hit: Hit) -> tuple[float, str, int]:
+def hit_key(hit: Hit) -> tuple[float, float, str, int]:
     """Sort key that puts better hits first and breaks ties by where they stand."""
-    return (-hit.score, hit.path, hit.ordinal)
+    return (-hit.score, -hit.uncapped, hit.path, hit.ordinal)
 
 
 def rank_hits(hits: Iterable[Hit]) -> list[Hit]:

@@ -59,8 +59,9 @@ class GraphWeights(Section, about="How much each kind of edge carries; 0 turns a
     # `import` is a Python keyword; the trailing underscore never shows in TOML.
     import_: float = key(_UNIT, 1.0, "An import or include between source files.")
     symbol: float = key(_UNIT, 1.0, "Use of a name that another chunk defines.")
-    adjacent: float = key(_UNIT, 0.3, "The next chunk of the same file.")
-    similar: float = key(_UNIT, 0.3, "Embeddings that lie close.")
+    # These two find what the searches find anyway, and cost precision (research/graph.md).
+    adjacent: float = key(_UNIT, 0.0, "The next chunk of the same file.")
+    similar: float = key(_UNIT, 0.0, "Embeddings that lie close; counts where hits are few.")
 
 
 class Graph(Section, about="Edges between chunks."):
@@ -78,12 +79,12 @@ class Graph(Section, about="Edges between chunks."):
 
 class Traversal(Section, about="How a query spreads over the edges."):
     hops: int = key(Int(0, 10), 2, "Steps from a first hit; 0 = none.")
-    decay: float = key(Real(0, 1, above=True), 0.5, "Heat kept per hop.")
+    decay: float = key(Real(0, 1, above=True), 0.7, "Heat kept per hop after the first.")
     query_floor: float = key(
         Real(-1, 1), 0.35, "Least similarity to the query of what a similar edge may bring in."
     )
     max_frontier: int = key(Int(1, 100_000), 150, "Chunks that may pass heat on, per hop.")
-    cap: bool = key(Flag(), True, "Never lift a chunk above the hit its heat came from.")
+    cap: bool = key(Flag(), True, "Hold what heat lifts below the hit it came from.")
 
 
 class Communities(Section, about="Groups of related chunks. Never makes an index out of date."):

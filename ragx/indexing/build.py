@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,11 +31,18 @@ from ragx.errors import (
     UsageError,
 )
 from ragx.indexing.plan import RACY_NS, Plan, StoredFile, plan
-from ragx.indexing.prepare import CHUNKER_VERSION, Prepared, Preparer, content_hash
+from ragx.indexing.prepare import (
+    CHUNKER_VERSION,
+    LINKER_VERSION,
+    Passage,
+    Prepared,
+    Preparer,
+    content_hash,
+)
 from ragx.indexing.scan import ScanOptions, ScanResult, SeenFile, scan
 from ragx.providers.base import Embedder, may_concern_one_text
 from ragx.providers.pool import EmbedPool
-from ragx.store.base import FileRow, StagedChunk, Writer
+from ragx.store.base import FileRow, LinkOptions, StagedChunk, Writer
 from ragx.types import BuildReport, Failure, Progress
 
 if TYPE_CHECKING:
@@ -48,6 +55,7 @@ __all__ = [
     "check_manifest",
     "expected_manifest",
     "make_plan",
+    "rebuild_edges",
     "stored_view",
 ]
 
@@ -62,14 +70,28 @@ class BuildOptions:
 
     scan: ScanOptions
     chunking: ChunkOptions
+    linking: LinkOptions = LinkOptions()
+    part_tokens: int = 256
     only: Collection[str] | None = None
     force: Collection[str] = ()
     full: bool = False
     no_cache: bool = False
 
+    def preparer(self, embedder: Embedder | None) -> Preparer:
+        """What cuts files as these options say."""
+        compares_parts = self.linking.edge_source == "subchunk"
+        return Preparer(self.chunking, embedder, self.part_tokens if compares_parts else None)
+
 
 def expected_manifest(
-    *, fingerprint: str, provider: str, model: str, mode: str, chunking: ChunkOptions
+    *,
+    fingerprint: str,
+    provider: str,
+    model: str,
+    mode: str,
+    chunking: ChunkOptions,
+    linking: LinkOptions,
+    part_tokens: int,
 ) -> dict[str, str]:
     """Settings that shape an index: equal manifests, equal index for the same tree."""
     return {
@@ -82,34 +104,52 @@ def expected_manifest(
         "embeddings_mode": mode,
         "embeddings_model": model,
         "embeddings_provider": provider,
+        "graph_edge_source": linking.edge_source,
+        "graph_k": str(linking.k),
+        "graph_min_edge_sim": repr(float(linking.min_edge_sim)),
+        "graph_near_dup_sim": repr(float(linking.near_dup_sim)),
+        "graph_subchunk_size_tokens": str(part_tokens),
+        "linker_version": str(LINKER_VERSION),
     }
 
 
-def check_manifest(stored: Mapping[str, str], expected: Mapping[str, str]) -> None:
+def check_manifest(
+    stored: Mapping[str, str], expected: Mapping[str, str], *, edges: bool = True
+) -> None:
     """Stop when an index was built with other settings.
 
+    Args:
+        edges: whether settings of the edges count, too.
     Raises:
         ManifestMismatch: names the key, both values and the fix.
     """
     # What a user changes comes first; the rest follows from it.
-    for key in sorted(expected, key=lambda key: (_SETTINGS.get(key, len(_SETTINGS)), key)):
+    for key in sorted(expected, key=_importance):
         old, new = stored.get(key, ""), expected[key]
-        if old != new:
+        of_edges = key.startswith("graph_")
+        if old != new and (edges or not of_edges):
+            flag = "--edges-only" if of_edges else "--full"
             raise ManifestMismatch(
                 f"the index was built with {_spoken(key)} {old!r}, now it is {new!r}",
-                hint="ragx index --full rebuilds it, or set the old value again",
+                hint=f"ragx index {flag} rebuilds it, or set the old value again",
                 details={"key": key, "old": old, "new": new},
             )
 
 
 _SETTINGS = {"embeddings_provider": 0, "embeddings_model": 1, "embeddings_fingerprint": 2}
+# What one can put right without reading the files comes last.
+_LAST = len(_SETTINGS) + 1
+
+
+def _importance(key: str) -> tuple[int, str]:
+    return _LAST if key.startswith("graph_") else _SETTINGS.get(key, len(_SETTINGS)), key
 
 
 def _spoken(key: str) -> str:
     if key == "embeddings_fingerprint":
         return "the vector space"
     section, _, name = key.partition("_")
-    return f"{section}.{name}" if section in ("chunking", "embeddings") else key
+    return f"{section}.{name}" if section in ("chunking", "embeddings", "graph") else key
 
 
 def stored_view(rows: Mapping[str, FileRow]) -> dict[str, StoredFile]:
@@ -180,6 +220,49 @@ def build(
     return run.finish(manifest, first=not stored_manifest)
 
 
+def rebuild_edges(
+    writer: Writer,
+    embedder: Embedder | None,
+    options: BuildOptions,
+    manifest: Mapping[str, str],
+    *,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> BuildReport:
+    """Make parts and edges anew from the stored chunks; files are not looked at.
+
+    Raises:
+        ManifestMismatch: more than the edges was made with other settings.
+        ProviderError: a part could not be embedded; nothing is committed.
+        StoreError: the index cannot be written.
+    """
+    check_manifest(writer.manifest(), manifest, edges=False)
+    preparer = options.preparer(embedder)
+    report = BuildReport()
+    missing: dict[bytes, str] = {}
+    for row, chunks in writer.chunks():
+        report.files_total += 1
+        report.files_unchanged += 1
+        for staged in chunks:
+            parts = preparer.parts(staged.chunk, row.title) if staged.window_keys else ()
+            writer.stage_parts(staged.chunk.chunk_id, [part.key for part in parts])
+            missing.update((part.key, part.text) for part in parts)
+    known = writer.known_embeddings(missing.keys(), width=writer.dimension())
+    report.cached = len(known)
+    jobs = ((key, text) for key, text in missing.items() if key not in known)
+    if embedder is not None:
+        with EmbedPool(embedder) as pool:
+            for key, result in pool.run(jobs):
+                if isinstance(result, ProviderError):
+                    raise result
+                writer.put_embeddings([(key, result)])
+                report.embedded += 1
+                progress(Progress(0, 0, 0, 0, 0, report.embedded))
+    writer.relink()
+    report.edges_total = writer.commit(manifest, options.linking).edges
+    report.committed = True
+    return report
+
+
 def make_plan(rows: Mapping[str, FileRow], seen: ScanResult, options: BuildOptions) -> Plan:
     """What a run has to do with every path.
 
@@ -235,7 +318,7 @@ class _Run:
         self._rows = rows
         self._todo = todo
         self._seen = {file.path: file for file in seen.files}
-        self._preparer = Preparer(options.chunking, embedder)
+        self._preparer = options.preparer(embedder)
         self._progress = progress
         self._waiting: dict[bytes, list[_Waiting]] = {}
         self._failed_keys: dict[bytes, ProviderError] = {}
@@ -330,10 +413,13 @@ class _Run:
         self.save()
         self._confirm_racy()
         if self._staged or first or self._options.full:
-            result = self._writer.commit(manifest)
+            result = self._writer.commit(manifest, self._options.linking)
+            self.report.edges_total = result.edges
             self.report.chunks_added = result.chunks_added
             self.report.chunks_deleted = result.chunks_deleted
             self.report.committed = True
+        else:
+            self.report.edges_total = self._writer.n_edges()
         self.report.failed.sort(key=lambda failure: failure.path)
         self._tell(len(self._to_read))
         return self.report
@@ -438,7 +524,7 @@ class _Run:
     def _request(self, row: FileRow, prepared: Prepared) -> Iterator[tuple[bytes, str]]:
         """Hand out the passages of a file that have no vector yet; stage it if none is missing."""
         self._chunks += len(prepared.chunks)
-        wanted = {p.key: p.text for windows in prepared.passages for p in windows}
+        wanted = {p.key: p.text for row in (*prepared.passages, *prepared.parts) for p in row}
         known = self._fresh & wanted.keys()
         if not self._options.no_cache:
             # Only one width can be in an index, however the model behind a name has changed.
@@ -484,13 +570,28 @@ class _Run:
             # Nothing older to show: its words can be searched even where vectors are missing.
             row = replace(row, status="unembedded", code=error.code, note=error.message)
         staged = [
-            StagedChunk(chunk, tuple(p.key for p in windows if p.key not in self._failed_keys))
-            for chunk, windows in zip(prepared.chunks, prepared.passages, strict=True)
+            StagedChunk(
+                chunk,
+                self._embedded(windows),
+                self._embedded(parts),
+                prepared.names if chunk.ordinal == 0 else (),
+                references,
+            )
+            for chunk, windows, parts, references in zip(
+                prepared.chunks,
+                prepared.passages,
+                prepared.parts,
+                prepared.references,
+                strict=True,
+            )
         ]
         self._writer.stage_file(row, staged)
         self._staged += 1
         if error is None:
             self.report.files_indexed += 1
+
+    def _embedded(self, passages: Sequence[Passage]) -> tuple[bytes, ...]:
+        return tuple(p.key for p in passages if p.key not in self._failed_keys)
 
     def _skip(self, row: FileRow, reason: str, note: str) -> None:
         self._count_skip(row.path, reason)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import xxhash
 
@@ -13,14 +15,27 @@ from ragx.algo.chunking.base import ChunkOptions, EstimatedSizer, OffsetSizer, S
 from ragx.algo.chunking.languages import language_of
 from ragx.algo.chunking.tables import TableHeaders
 from ragx.algo.chunking.windows import split_windows
+from ragx.algo.mentions import name_key
+from ragx.algo.references import Reference, page_names, references
 from ragx.documents.decode import ByteMap, LineMap, decode
 from ragx.providers.base import Embedder
 from ragx.types import Chunk, Span
 
-__all__ = ["CHUNKER_VERSION", "Passage", "Prepared", "Preparer", "chunk_identity", "content_hash"]
+__all__ = [
+    "CHUNKER_VERSION",
+    "LINKER_VERSION",
+    "Passage",
+    "Prepared",
+    "Preparer",
+    "chunk_identity",
+    "content_hash",
+]
 
 # Part of the manifest: raised when the same bytes give other chunks or passages than before.
 CHUNKER_VERSION = 1
+# The same for names and references.
+LINKER_VERSION = 1
+_TRAILING_BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 # A chunk over the model's limit is embedded as windows of about this share of the limit, so that
 # they come out alike in size instead of full ones and a stub.
 _WINDOW_SHARE = 0.85
@@ -39,8 +54,10 @@ class Passage:
 class Prepared:
     """A file ready to be stored.
 
-    `passages[i]` are the windows of `chunks[i]` in order; empty without an embedder. `n_tokens`
-    is the size of all chunks by the sizer in use.
+    `passages[i]` are the windows of `chunks[i]` in order; empty without an embedder. `parts[i]` are
+    the stretches of it that `similar` edges compare; empty where the windows serve. `names` are
+    keys under which other files may mention this one; `references[i]` have positions in the text
+    of `chunks[i]`. `n_tokens` is the size of all chunks by the sizer in use.
     """
 
     encoding: str
@@ -49,6 +66,9 @@ class Prepared:
     note: str
     chunks: tuple[Chunk, ...]
     passages: tuple[tuple[Passage, ...], ...]
+    parts: tuple[tuple[Passage, ...], ...]
+    names: tuple[str, ...]
+    references: tuple[tuple[Reference, ...], ...]
     n_tokens: int
 
 
@@ -72,10 +92,14 @@ class Preparer:
     Args:
         chunking: limits of a chunk, in the embedder's tokens where it has a tokenizer.
         embedder: whose limit and vector space the passages are for; None makes none.
+        part_tokens: size of the parts that `similar` edges compare; None compares whole chunks.
     """
 
-    def __init__(self, chunking: ChunkOptions, embedder: Embedder | None) -> None:
+    def __init__(
+        self, chunking: ChunkOptions, embedder: Embedder | None, part_tokens: int | None = None
+    ) -> None:
         self._chunking = chunking
+        self._part_tokens = part_tokens
         self._embedder = embedder
         self._space = embedder.fingerprint.encode() + b"\0" if embedder else b""
 
@@ -105,8 +129,39 @@ class Preparer:
             note=decoded.note,
             chunks=tuple(chunks),
             passages=tuple(passages),
+            parts=tuple(self.parts(chunk, title) for chunk in chunks),
+            names=_name_keys(path, text, language, title),
+            references=_by_chunk(references(text, language), spans),
             n_tokens=sum(sizer.size(span.start, span.end) for span in spans),
         )
+
+    def parts(self, chunk: Chunk, title: str) -> tuple[Passage, ...]:
+        """The stretches of a chunk that `similar` edges compare, by its own text; () where its
+        windows are no longer than those would be, or it is one stretch itself.
+
+        Raises:
+            ProviderError: the breadcrumb alone exceeds the model's limit.
+        """
+        embedder, size = self._embedder, self._part_tokens
+        if embedder is None or size is None:
+            return ()
+        if embedder.max_tokens is not None and embedder.max_tokens <= size:
+            return ()
+        text = chunk.text
+        sizer = self._sizer(text)
+        if sizer.size(0, len(text)) <= size:
+            return ()
+        crumb, _ = self._crumb(chunk.heading, title)
+        ranges = split_windows(
+            text,
+            0,
+            len(text),
+            sizer=sizer,
+            size_tokens=size,
+            overlap=0.0,
+            max_chars=self._chunking.max_chunk_chars,
+        )
+        return tuple(self._passage(_with_crumb(crumb, text[a:b])) for a, b in ranges)
 
     def _sizer(self, text: str) -> Sizer:
         starts = self._embedder.token_starts(text) if self._embedder else None
@@ -229,6 +284,29 @@ class Preparer:
     def _passage(self, text: str) -> Passage:
         data = self._space + text.encode("utf-8", "surrogatepass")
         return Passage(xxhash.xxh3_128_digest(data), text)
+
+
+def _name_keys(path: str, text: str, language: str, title: str) -> tuple[str, ...]:
+    """What to look for in other texts: each name, also without what a bracket at its end adds."""
+    names = [name.text for name in page_names(path, text, language, title)]
+    names += [_TRAILING_BRACKET.sub("", name) for name in names]
+    return tuple(dict.fromkeys(filter(None, map(name_key, names))))
+
+
+def _by_chunk(
+    found: Sequence[Reference], spans: Sequence[Span]
+) -> tuple[tuple[Reference, ...], ...]:
+    """References by the chunk they start in, with positions in its text."""
+    starts = [span.start for span in spans]
+    sorted_out: list[list[Reference]] = [[] for _ in spans]
+    for reference in found:
+        at = bisect_right(starts, reference.start) - 1
+        if at >= 0:
+            span = spans[at]
+            start = min(reference.start, span.end) - span.start
+            end = min(reference.end, span.end) - span.start
+            sorted_out[at].append(replace(reference, start=start, end=end))
+    return tuple(map(tuple, sorted_out))
 
 
 def _with_crumb(crumb: str, text: str) -> str:

@@ -49,6 +49,7 @@ def verify(
         differing=tuple((path, _how(path, stored.files, now.files)) for path in differing),
         vectors_agree=stored.vectors == now.vectors,
         postings_agree=stored.postings == now.postings,
+        edges_agree=stored.edges == now.edges,
     )
 
 

@@ -1,9 +1,9 @@
-"""The stages of a query, in order, once: seeds -> fuse -> rank -> collapse -> fold -> context."""
+"""The stages of a query, in order, once: seeds -> fuse -> heat -> collapse -> fold -> context."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +15,8 @@ from ragx.algo.ordering import rank_hits
 from ragx.errors import UsageError
 from ragx.query.context import ContextLines, lines_after, lines_before, read_current
 from ragx.query.seeds import Seeds, find_seeds, lexical_match
-from ragx.store.base import Reader
+from ragx.query.spread import SpreadOptions, spread
+from ragx.store.base import Evidence, Reader
 from ragx.types import Chunk, FileHit, Hit
 
 if TYPE_CHECKING:
@@ -56,11 +57,18 @@ class QueryOptions:
     rrf_k: float = 60.0
     per_query_top: int = 100
     fold_weight: float | Literal["auto"] = "auto"
+    spread: SpreadOptions = field(default_factory=SpreadOptions)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
-    """One question. `before` and `after` count non-blank context lines; `texts` off skips files."""
+    """One question.
+
+    Args:
+        before, after: non-blank context lines wanted; `texts` off skips reading files.
+        graph: whether heat spreads; `hops` overrides how far.
+        explain: whether the answer carries the evidence of the edges that heat took.
+    """
 
     text: str
     top: int = 20
@@ -68,6 +76,9 @@ class QueryRequest:
     before: int = 0
     after: int = 0
     texts: bool = True
+    graph: bool = True
+    hops: int | None = None
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +100,23 @@ class FileResult:
     chunks: tuple[ChunkResult, ...]
     also_in: tuple[str, ...] = ()
     state: Literal["current", "changed", "gone"] = "current"
+    terms: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query found, best file first."""
+    """What a query found, best file first.
+
+    `evidence` holds, if it was asked for, what stands behind each hop of the hits, and `places`
+    the chunks at its ends.
+    """
 
     query: str
     results: tuple[FileResult, ...]
     stages: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+    evidence: Mapping[tuple[int, int], Sequence[Evidence]] = field(default_factory=dict)
+    places: Mapping[int, Chunk] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -159,8 +177,19 @@ def run_query(
         "vector": "used" if vector is not None else "off",
         "lexical": "used" if use_lexical and query.match else "off",
         "fusion": options.method if vector is not None and use_lexical else "off",
+        "graph": "used" if _uses_graph(request, options) else "off",
     }
-    return Answer(request.text, tuple(results), stages, tuple(noted))
+    evidence: dict[tuple[int, int], list[Evidence]] = {}
+    if request.explain:
+        hops = {hop for entry in ranked.entries for hit in entry.hits for hop in hit.hops}
+        evidence = reader.evidence({(hop.source, hop.target) for hop in hops})
+    places = {chunk_id: ranked.chunks[chunk_id] for pair in evidence for chunk_id in pair}
+    return Answer(request.text, tuple(results), stages, tuple(noted), evidence, places)
+
+
+def _uses_graph(request: QueryRequest, options: QueryOptions) -> bool:
+    hops = options.spread.hops if request.hops is None else request.hops
+    return request.graph and hops > 0
 
 
 def check_text(text: str) -> None:
@@ -209,7 +238,19 @@ def _rank_files(
     while True:
         seeds = find_seeds(reader, query, match, vector, depth=depth)
         chunks = reader.chunks(sorted(seeds.candidates))
-        ranking = rank_hits(_hits(reader, query, seeds, chunks, options))
+        hits = _hits(seeds, chunks, options)
+        if _uses_graph(request, options):
+            hops = options.spread.hops if request.hops is None else request.hops
+            hits = spread(
+                reader,
+                hits,
+                chunks,
+                replace(options.spread, hops=hops),
+                vector=vector,
+                exclude=query.exclude,
+                top=request.top,
+            )
+        ranking = rank_hits(_with_phrases(reader, query, hits))
         kept, also_in = _collapse(ranking, chunks)
         entries = fold(kept, top=request.top, fold_weight=fold_weight)
         done = len(entries) >= request.top or seeds.exhausted or depth >= _MAX_DEPTH
@@ -223,20 +264,9 @@ def _rank_files(
         depth *= _WIDEN
 
 
-def _hits(
-    reader: Reader,
-    query: LexicalQuery,
-    seeds: Seeds,
-    chunks: Mapping[int, Chunk],
-    options: QueryOptions,
-) -> list[Hit]:
-    terms = _fused(seeds, chunks, options)
-    for phrase in query.phrases:
-        # More than any folded score: files with the phrase come first, and none is lost.
-        for chunk_id in reader.matching(phrase, terms.keys()):
-            terms[chunk_id]["phrase"] = terms[chunk_id].get("phrase", 0.0) + _PHRASE_BOOST
+def _hits(seeds: Seeds, chunks: Mapping[int, Chunk], options: QueryOptions) -> list[Hit]:
     hits = []
-    for chunk_id, parts in terms.items():
+    for chunk_id, parts in _fused(seeds, chunks, options).items():
         chunk = chunks[chunk_id]
         raw = {
             name: side[chunk_id]
@@ -247,6 +277,20 @@ def _hits(
             Hit(chunk_id, chunk.path, chunk.ordinal, fusion.total(parts), terms=parts, raw=raw)
         )
     return hits
+
+
+def _with_phrases(reader: Reader, query: LexicalQuery, hits: Sequence[Hit]) -> list[Hit]:
+    """Lift what holds a quoted phrase by more than any folded score: it comes first, none is lost.
+
+    Heat has spread before, so that what a phrase adds to a seed is not passed on.
+    """
+    by_id = {hit.chunk_id: hit for hit in hits}
+    for phrase in query.phrases:
+        for chunk_id in reader.matching(phrase, by_id.keys()):
+            hit = by_id[chunk_id]
+            terms = {**hit.terms, "phrase": hit.terms.get("phrase", 0.0) + _PHRASE_BOOST}
+            by_id[chunk_id] = replace(hit, terms=terms, score=fusion.total(terms))
+    return list(by_id.values())
 
 
 def _fused(
@@ -335,5 +379,10 @@ def _file_result(
         else:
             noted.append(f"{entry.path} has {state} since it was indexed; ragx index brings it up")
     return FileResult(
-        entry.path, entry.score, tuple(chunks), tuple(sorted(also_in - {entry.path})), state
+        entry.path,
+        entry.score,
+        tuple(chunks),
+        tuple(sorted(also_in - {entry.path})),
+        state,
+        entry.terms,
     )

@@ -7,21 +7,26 @@ the exception, saved as they are paid for, because they are addressed by content
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
+from ragx.algo.references.base import Reference
 from ragx.types import Chunk
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from ragx.algo.graph import CsrGraph
+
 __all__ = [
     "CommitResult",
     "Counts",
     "Digests",
+    "Evidence",
     "FileRow",
+    "LinkOptions",
     "Reader",
     "Scored",
     "StagedChunk",
@@ -59,33 +64,76 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class StagedChunk:
-    """A chunk with the keys of its embedding windows, in order; no keys without an embedder."""
+    """A chunk with the keys of its embedding windows, in order; no keys without an embedder.
+
+    `part_keys` are those of the stretches that `similar` edges compare; empty where the windows
+    are. `names` are keys of `algo.mentions.name_key` under which other texts may mention it;
+    `references` have positions in the chunk's text.
+    """
 
     chunk: Chunk
     window_keys: tuple[bytes, ...] = ()
+    part_keys: tuple[bytes, ...] = ()
+    names: tuple[str, ...] = ()
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    """What decides the `similar` edges besides the vectors.
+
+    Args:
+        k: nearest neighbours listed for each stretch that is compared.
+        min_edge_sim: least cosine of a neighbour.
+        near_dup_sim: chunks whose whole vectors are at least this alike get no edge.
+        edge_source: "chunk" compares whole chunks, "subchunk" stretches of them.
+    """
+
+    k: int = 8
+    min_edge_sim: float = 0.55
+    near_dup_sim: float = 0.9
+    edge_source: Literal["chunk", "subchunk"] = "subchunk"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why two chunks are joined: `text[start:end]` of chunk `source` names chunk `target`.
+
+    Edges of chunks that follow or resemble each other have neither text nor positions.
+    """
+
+    kind: str
+    weight: float
+    source: int
+    target: int
+    text: str = ""
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Rows in the snapshot. `vectors` counts chunks that have one."""
+    """Rows in the snapshot. `vectors` counts chunks that have one; `edges` are undirected."""
 
     files: int
     chunks: int
     vectors: int
     postings: int
+    edges: int
 
 
 @dataclass(frozen=True, slots=True)
 class Digests:
     """What two indexes of the same tree must agree on; stat data and row numbers are left out.
 
-    `files` digests each file's row and chunks by path, `vectors` all embedding windows,
-    `postings` the full text.
+    `files` digests each file's row and chunks by path, `vectors` all embedding windows and parts,
+    `postings` the full text, `edges` the graph.
     """
 
     files: Mapping[str, str]
     vectors: str
     postings: str
+    edges: str
 
 
 class Reader(Protocol):
@@ -148,6 +196,16 @@ class Reader(Protocol):
     def dimension(self) -> int:
         """Width of the stored vectors; 0 when there are none."""
 
+    def graph(self) -> CsrGraph:
+        """The graph of all chunks."""
+
+    def graph_stamp(self) -> str:
+        """What changes with the graph."""
+
+    def evidence(self, pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], list[Evidence]]:
+        """Edges between the given pairs of chunks, the strongest first, with what the text says;
+        keyed as asked."""
+
     def digests(self) -> Digests:
         """Digests of everything that files and settings decide."""
 
@@ -166,6 +224,9 @@ class Writer(Protocol):
 
     def dimension(self) -> int:
         """Width of the vectors of the last commit; 0 when there are none."""
+
+    def n_edges(self) -> int:
+        """Edges of the last commit."""
 
     def known_embeddings(self, keys: Collection[bytes], *, width: int = 0) -> set[bytes]:
         """Those of the keys whose vectors are already stored, with this width if it is not 0."""
@@ -196,8 +257,17 @@ class Writer(Protocol):
     def reset(self) -> None:
         """Drop every file at commit that is not staged by then: a full rebuild."""
 
-    def commit(self, manifest: Mapping[str, str]) -> CommitResult:
-        """Make everything staged visible at once."""
+    def chunks(self) -> Iterator[tuple[FileRow, list[StagedChunk]]]:
+        """Every stored file that has chunks, by path, with window keys; no names or references."""
+
+    def stage_parts(self, chunk_id: int, part_keys: Sequence[bytes]) -> None:
+        """Replace a chunk's parts at commit and keep all else; no keys: the windows serve."""
+
+    def relink(self) -> None:
+        """Make all mentions and neighbours anew at commit, from stored chunks."""
+
+    def commit(self, manifest: Mapping[str, str], linking: LinkOptions) -> CommitResult:
+        """Make everything staged visible at once, and the edges that follow from it."""
 
     def digests(self) -> Digests:
         """Digests of the last commit, as a reader gives them."""
@@ -213,3 +283,4 @@ class CommitResult:
     generation: int
     chunks_added: int
     chunks_deleted: int
+    edges: int

@@ -8,7 +8,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from ragx.store import schema, seal, vectors
+from ragx.store import schema, seal
+from ragx.store.derived import TEMPORARY_SUFFIX
 from ragx.store.faults import translated
 from ragx.store.rows import is_intact
 
@@ -113,7 +114,7 @@ def is_sound(db: sqlite3.Connection) -> bool:
 
 def recreate(path: Path) -> None:
     """Put an empty index in the place of a damaged one, with every embedding that can be read."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}{vectors.TEMPORARY_SUFFIX}")
+    fresh = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     fresh.unlink(missing_ok=True)
     with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as db:
         schema.create(db)

@@ -20,6 +20,7 @@ FAILPOINTS: Final = (
     "commit_chunks_dropped",
     "commit_chunks_inserted",
     "commit_postings_inserted",
+    "commit_linked",
     "commit_before_end",
     "committed",
     "matrix_written",

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 
 from ragx.errors import IndexMissing
 from ragx.store import schema, seal, vectors
-from ragx.store.base import Counts, Digests, FileRow, Scored
+from ragx.store.base import Counts, Digests, Evidence, FileRow, Scored
 from ragx.store.connect import DATABASE_NAME, connect_reading, index_directory
+from ragx.store.edges import derive_graph, find_evidence, map_graph, write_graph
 from ragx.store.faults import reading, translated
 from ragx.store.rows import (
     CHUNK_COLUMNS,
     FILE_COLUMNS,
     ROWID_IN_LIST,
     digests,
+    graph_stamp,
     id_list,
     known_embeddings,
+    link_options,
     load_vectors,
     marks,
     read_counts,
@@ -35,6 +38,8 @@ from ragx.types import Chunk
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ragx.algo.graph import CsrGraph
 
 __all__ = ["SqliteReader"]
 
@@ -75,6 +80,7 @@ class SqliteReader:
         if not exists:
             raise IndexMissing(f"no index in {root}", hint="ragx index builds it")
         self._vectors: vectors.VectorIndex | None = None
+        self._graph: CsrGraph | None = None
         with translated("opening the index"):
             seal.check_seal(path)
             self._db = connect_reading(path)
@@ -223,6 +229,28 @@ class SqliteReader:
         """Width of the stored vectors; 0 when there are none."""
         return self._vector_index().dimension
 
+    def graph(self) -> CsrGraph:
+        if self._graph is None:
+            with reading("reading the graph"):
+                stamp = graph_stamp(self._db)
+                graph = map_graph(self._directory, stamp)
+                if graph is None:
+                    graph = derive_graph(self._db, link_options(read_manifest(self._db)))
+                    if self._is_current():
+                        with contextlib.suppress(OSError):
+                            write_graph(self._directory, stamp, graph)
+            self._graph = graph
+        return self._graph
+
+    def graph_stamp(self) -> str:
+        with reading("reading the graph"):
+            return graph_stamp(self._db).hex()
+
+    def evidence(self, pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], list[Evidence]]:
+        graph = self.graph()
+        with reading("reading the edges"):
+            return find_evidence(self._db, graph, pairs)
+
     def digests(self) -> Digests:
         with reading("comparing indexes"):
             return digests(self._db)
@@ -263,6 +291,6 @@ class SqliteReader:
         """Whether no commit has followed the one that this snapshot shows."""
         try:
             with contextlib.closing(connect_reading(self._directory / DATABASE_NAME)) as db:
-                return vector_stamp(db) == vector_stamp(self._db)
+                return graph_stamp(db) == graph_stamp(self._db)
         except sqlite3.Error:
             return False

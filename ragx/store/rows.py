@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import xxhash
 
 from ragx.algo.lexical import analyse
 from ragx.errors import IndexDamaged
 from ragx.store import vectors
-from ragx.store.base import Counts, Digests, FileRow
+from ragx.store.base import Counts, Digests, FileRow, LinkOptions
+from ragx.store.edges import derive_graph, graph_digest
 from ragx.store.faults import REBUILD_HINT, reading
 from ragx.types import Chunk
 
@@ -21,9 +22,11 @@ __all__ = [
     "ROWID_IN_LIST",
     "checksum",
     "digests",
+    "graph_stamp",
     "id_list",
     "is_intact",
     "known_embeddings",
+    "link_options",
     "load_vectors",
     "marks",
     "posting_terms",
@@ -118,6 +121,23 @@ def vector_stamp(db: sqlite3.Connection) -> bytes:
     return bytes.fromhex(row[0]) if row else bytes(16)
 
 
+def graph_stamp(db: sqlite3.Connection) -> bytes:
+    """What marks the graph file that fits the rows of this snapshot; 16 bytes."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'state.graph'").fetchone()
+    return bytes.fromhex(row[0]) if row else bytes(16)
+
+
+def link_options(manifest: Mapping[str, str]) -> LinkOptions:
+    """What the `similar` edges of an index were made with, by its manifest."""
+    defaults = LinkOptions()
+    return LinkOptions(
+        k=int(manifest.get("graph_k", defaults.k)),
+        min_edge_sim=float(manifest.get("graph_min_edge_sim", defaults.min_edge_sim)),
+        near_dup_sim=float(manifest.get("graph_near_dup_sim", defaults.near_dup_sim)),
+        edge_source=("chunk" if manifest.get("graph_edge_source") == "chunk" else "subchunk"),
+    )
+
+
 def read_files(db: sqlite3.Connection) -> dict[str, FileRow]:
     """Every known file by path, in path order."""
     rows = db.execute(f"SELECT {FILE_COLUMNS} FROM files ORDER BY path")
@@ -139,6 +159,10 @@ def read_counts(db: sqlite3.Connection) -> Counts:
         chunks=one("SELECT count(*) FROM chunks"),
         vectors=one("SELECT count(*) FROM windows WHERE window = 0"),
         postings=one("SELECT count(*) FROM postings_docsize"),
+        edges=one(
+            "SELECT coalesce((SELECT CAST(value AS INTEGER) FROM meta"
+            " WHERE key = 'state.edges'), 0)"
+        ),
     )
     if counts.chunks != counts.postings or counts.vectors > counts.chunks:
         raise IndexDamaged(
@@ -205,6 +229,8 @@ def _digest_vectors(db: sqlite3.Connection) -> str:
         " LEFT JOIN embeddings e USING (key) ORDER BY w.chunk_id, w.window"
     ):
         state.update(f"{chunk_id} {window} ".encode() + key + (vector or b""))
+    for chunk_id, part, key in db.execute("SELECT chunk_id, part, key FROM parts ORDER BY 1, 2"):
+        state.update(f"{chunk_id} {part} ".encode() + key)
     return state.hexdigest()
 
 
@@ -224,6 +250,10 @@ def _digest_postings(db: sqlite3.Connection) -> str:
 
 def digests(db: sqlite3.Connection) -> Digests:
     """Digests of everything that files and settings decide."""
+    graph = derive_graph(db, link_options(read_manifest(db)))
     return Digests(
-        files=_digest_files(db), vectors=_digest_vectors(db), postings=_digest_postings(db)
+        files=_digest_files(db),
+        vectors=_digest_vectors(db),
+        postings=_digest_postings(db),
+        edges=graph_digest(graph),
     )

@@ -3,6 +3,11 @@
 files       one row per path that a run has looked at, indexed or not
 chunks      spans of files with their text; chunk_id follows from path, text and occurrence
 windows     which embedding stands for which stretch of a chunk, in order
+parts       the same of the stretches that `similar` edges compare, where those are not the windows
+names       what other chunks may call a chunk: titles, file names, symbols it defines
+mentions    names of few bearers and the chunks whose text holds them
+links       what a chunk's text refers to on purpose, as written; resolved when edges are derived
+neighbours  of each embedding that `similar` edges compare, the nearest others: directed lists
 embeddings  vectors addressed by the hash of exactly what was embedded; outlive their chunks
 retired     when an embedding lost its last chunk, so that old ones can go
 postings    FTS5 over analysed terms; contentless: the text is in `chunks` already
@@ -19,7 +24,7 @@ __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "create", "require_current"]
 
 APPLICATION_ID = 0x72616778  # "ragx"
 # Readable = equal to this. A change of meaning or of tables raises it and adds a migration.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -60,6 +65,45 @@ CREATE TABLE windows (
     PRIMARY KEY (chunk_id, window)
 ) WITHOUT ROWID;
 CREATE INDEX windows_by_key ON windows (key);
+CREATE TABLE parts (
+    chunk_id INTEGER NOT NULL,
+    part INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    PRIMARY KEY (chunk_id, part)
+) WITHOUT ROWID;
+CREATE INDEX parts_by_key ON parts (key);
+CREATE TABLE names (
+    name INTEGER NOT NULL,
+    chunk_id INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    PRIMARY KEY (name, chunk_id)
+) WITHOUT ROWID;
+CREATE INDEX names_by_chunk ON names (chunk_id);
+CREATE TABLE mentions (
+    name INTEGER NOT NULL,
+    chunk_id INTEGER NOT NULL,
+    char_start INTEGER NOT NULL,
+    char_end INTEGER NOT NULL,
+    PRIMARY KEY (name, chunk_id)
+) WITHOUT ROWID;
+CREATE INDEX mentions_by_chunk ON mentions (chunk_id);
+CREATE TABLE links (
+    chunk_id INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    form TEXT NOT NULL,
+    target TEXT NOT NULL,
+    fragment TEXT NOT NULL,
+    char_start INTEGER NOT NULL,
+    char_end INTEGER NOT NULL,
+    PRIMARY KEY (chunk_id, place)
+) WITHOUT ROWID;
+CREATE TABLE neighbours (
+    key BLOB PRIMARY KEY,
+    owner INTEGER NOT NULL,
+    nearest BLOB NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE embeddings (
     key BLOB NOT NULL PRIMARY KEY,
     vector BLOB NOT NULL,

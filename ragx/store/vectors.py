@@ -16,19 +16,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import struct
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import xxhash
 
 from ragx.store.base import Scored
-from ragx.store.failpoints import reach
+from ragx.store.derived import replace_file, temporary_name
 from ragx.store.faults import translated
 from ragx.store.seal import file_digest
 
@@ -40,12 +37,10 @@ __all__ = [
     "ANN_NAME",
     "EXACT_LIMIT",
     "MATRIX_NAME",
-    "TEMPORARY_SUFFIX",
     "VectorIndex",
     "VectorRows",
     "drop_vectors",
     "open_vectors",
-    "sweep",
     "write_vectors",
 ]
 
@@ -54,9 +49,6 @@ ANN_NAME = "vectors.hnsw"
 # Up to here a cold process is done with exact products before it has read the graph file
 # (research/vector-search.md).
 EXACT_LIMIT = 200_000
-
-TEMPORARY_SUFFIX = ".tmp"
-_LEFTOVER_S = 600.0  # longer than any file here takes to write
 
 _MAGIC = b"RAGXVEC2"
 # Magic, stamp, rows, dimension, xxh3-128 of the body, zeros up to 64 bytes.
@@ -313,43 +305,7 @@ def _write_matrix(directory: Path, stamp: bytes, rows: VectorRows) -> None:
     dimension = rows.matrix.shape[1] if len(rows) else 0
     head = _HEADER.pack(_MAGIC, stamp, len(rows), dimension, _digest(rows), bytes(8))
     parts = [head, rows.owners.data, rows.labels.data, rows.matrix.data]
-    _replace(directory / MATRIX_NAME, parts if len(rows) else [head])
-
-
-def _replace(path: Path, parts: list[Any]) -> None:
-    """Write beside the target and move over it, so that readers see the old file or the new."""
-    temporary = _temporary(path)
-    try:
-        with open(temporary, "wb", opener=_private) as file:
-            for part in parts:
-                file.write(part)
-        reach("matrix_written")
-        os.replace(temporary, path)
-        reach("matrix_replaced")
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _temporary(path: Path) -> Path:
-    """A name that no other process or thread uses; `sweep` knows it for a leftover later."""
-    return path.with_name(f"{path.name}.{token_hex(6)}{TEMPORARY_SUFFIX}")
-
-
-def sweep(directory: Path) -> None:
-    """Remove what killed processes left half written."""
-    for path in directory.glob(f"*{TEMPORARY_SUFFIX}"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime <= _LEFTOVER_S:
-                continue
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    replace_file(directory / MATRIX_NAME, parts if len(rows) else [head])
 
 
 @dataclass(slots=True)
@@ -447,7 +403,7 @@ def _stamp_of(path: Path) -> bytes:
 
 
 def _save_ann(directory: Path, stamp: bytes, ann: _Ann) -> None:
-    temporary = _temporary(directory / ANN_NAME)
+    temporary = temporary_name(directory / ANN_NAME)
     try:
         try:
             ann.index.save_index(str(temporary))
@@ -463,6 +419,6 @@ def _save_ann(directory: Path, stamp: bytes, ann: _Ann) -> None:
         }
         # The notes go last: a file without matching notes is not used.
         os.replace(temporary, directory / ANN_NAME)
-        _replace(directory / (ANN_NAME + ".json"), [json.dumps(facts).encode()])
+        replace_file(directory / (ANN_NAME + ".json"), [json.dumps(facts).encode()])
     finally:
         temporary.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ragx.errors import StoreError
 from ragx.store import seal, vectors
-from ragx.store.base import CommitResult, Digests, FileRow, StagedChunk
+from ragx.store.base import CommitResult, Digests, FileRow, LinkOptions, StagedChunk
 from ragx.store.connect import (
     DATABASE_NAME,
     connect_reading,
@@ -23,14 +23,18 @@ from ragx.store.connect import (
     make_directory,
     recreate,
 )
+from ragx.store.derived import sweep
+from ragx.store.edges import derive_graph, write_graph
 from ragx.store.failpoints import reach
 from ragx.store.faults import reading, translated
+from ragx.store.linking import MentionUpdate, names_of
 from ragx.store.lock import WriterLock
 from ragx.store.rows import (
     CHUNK_COLUMNS,
     FILE_COLUMNS,
     checksum,
     digests,
+    graph_stamp,
     known_embeddings,
     load_vectors,
     marks,
@@ -41,11 +45,14 @@ from ragx.store.rows import (
     to_chunk,
     vector_stamp,
 )
+from ragx.store.similar import update_neighbours
 from ragx.types import Chunk
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ragx.algo.graph import CsrGraph
 
 __all__ = ["SqliteWriter"]
 
@@ -67,7 +74,21 @@ CREATE TEMP TABLE staged_chunks (
 CREATE TEMP TABLE staged_windows (
     chunk_id INTEGER, window INTEGER, key BLOB, PRIMARY KEY (chunk_id, window)
 ) WITHOUT ROWID;
+CREATE TEMP TABLE staged_parts (
+    chunk_id INTEGER, part INTEGER, key BLOB, PRIMARY KEY (chunk_id, part)
+) WITHOUT ROWID;
+CREATE TEMP TABLE staged_names (
+    name INTEGER, chunk_id INTEGER, kind INTEGER, key TEXT, PRIMARY KEY (name, chunk_id)
+) WITHOUT ROWID;
+CREATE TEMP TABLE staged_links (
+    chunk_id INTEGER, place INTEGER, kind, form, target, fragment, char_start, char_end,
+    PRIMARY KEY (chunk_id, place)
+) WITHOUT ROWID;
+CREATE TEMP TABLE reparted (chunk_id INTEGER PRIMARY KEY);
 """
+_LIVE = "SELECT key FROM windows UNION ALL SELECT key FROM parts"
+# What belongs to chunks and goes and comes with them.
+_OF_CHUNKS = ("windows", "parts", "names", "links")
 
 
 class SqliteWriter:
@@ -89,9 +110,11 @@ class SqliteWriter:
             make_directory(self._directory)
         self._lock = WriterLock(self._directory)
         try:
-            vectors.sweep(self._directory)
+            sweep(self._directory)
             self._db = self._open(rebuild)
             self._reset = False
+            self._relink = False
+            self._graph: CsrGraph | None = None
             self._waiting_rows: list[tuple[object, ...]] = []
             self._waiting_chunks: list[StagedChunk] = []
             self._begin_staging()
@@ -221,6 +244,31 @@ class SqliteWriter:
                     for window, key in enumerate(staged.window_keys)
                 ],
             )
+            self._db.executemany(
+                "INSERT INTO temp.staged_parts VALUES (?, ?, ?)",
+                [
+                    (staged.chunk.chunk_id, part, key)
+                    for staged in chunks
+                    for part, key in enumerate(staged.part_keys)
+                ],
+            )
+            self._db.executemany(
+                "INSERT OR IGNORE INTO temp.staged_names VALUES (?, ?, ?, ?)",
+                [
+                    (number, staged.chunk.chunk_id, kind, key)
+                    for staged in chunks
+                    for number, kind, key in names_of(staged)
+                ],
+            )
+            self._db.executemany(
+                f"INSERT INTO temp.staged_links VALUES ({marks(8)})",
+                [
+                    (staged.chunk.chunk_id, place, link.kind, link.form, link.target,
+                     link.fragment, link.start, link.end)
+                    for staged in chunks
+                    for place, link in enumerate(staged.references)
+                ],
+            )  # fmt: skip
             reach("file_staged")
 
     def stage_stat(self, row: FileRow) -> None:
@@ -242,8 +290,43 @@ class SqliteWriter:
     def reset(self) -> None:
         self._reset = True
 
-    def commit(self, manifest: Mapping[str, str]) -> CommitResult:
+    def chunks(self) -> Iterator[tuple[FileRow, list[StagedChunk]]]:
+        with reading("reading chunks"):
+            windows: dict[int, list[bytes]] = {}
+            for chunk_id, key in self._db.execute(
+                "SELECT chunk_id, key FROM windows ORDER BY chunk_id, window"
+            ):
+                windows.setdefault(chunk_id, []).append(key)
+            for row in read_files(self._db).values():
+                found = self._db.execute(
+                    f"SELECT {CHUNK_COLUMNS} FROM chunks c JOIN files f USING (file_id)"
+                    " WHERE f.path = ? ORDER BY c.ordinal",
+                    (row.path,),
+                ).fetchall()
+                if found:
+                    chunks = [to_chunk(one) for one in found]
+                    yield (
+                        row,
+                        [
+                            StagedChunk(chunk, tuple(windows.get(chunk.chunk_id, ())))
+                            for chunk in chunks
+                        ],
+                    )
+
+    def stage_parts(self, chunk_id: int, part_keys: Sequence[bytes]) -> None:
+        with translated("staging parts"):
+            self._db.execute("INSERT OR REPLACE INTO temp.reparted VALUES (?)", (chunk_id,))
+            self._db.executemany(
+                "INSERT OR REPLACE INTO temp.staged_parts VALUES (?, ?, ?)",
+                [(chunk_id, part, key) for part, key in enumerate(part_keys)],
+            )
+
+    def relink(self) -> None:
+        self._relink = True
+
+    def commit(self, manifest: Mapping[str, str], linking: LinkOptions) -> CommitResult:
         self._flush()
+        all_anew = self._reset or self._relink
         with translated("committing the run"), self._transaction():
             generation = self._next_generation()
             reach("commit_begun")
@@ -253,7 +336,8 @@ class SqliteWriter:
                     "INSERT OR IGNORE INTO temp.staged_deletes SELECT path FROM files"
                     " WHERE path NOT IN (SELECT path FROM temp.staged_files)"
                 )
-            deleted = self._drop_old_chunks()
+            mentions = MentionUpdate(self._db, all_anew)
+            deleted = self._drop_old_chunks(mentions)
             reach("commit_chunks_dropped")
             self._stamp_vectors()
             self._db.execute(
@@ -263,6 +347,8 @@ class SqliteWriter:
                 "INSERT OR REPLACE INTO embeddings SELECT * FROM temp.staged_embeddings"
             )
             added = self._insert_staged()
+            edges = self._link(mentions, linking, all_anew=all_anew)
+            reach("commit_linked")
             self._db.execute(
                 "DELETE FROM meta WHERE key != 'generation' AND key NOT LIKE 'state.%'"
             )
@@ -272,13 +358,14 @@ class SqliteWriter:
             )
             self._db.executemany("INSERT INTO meta VALUES (?, ?)", sorted(manifest.items()))
             self._retire_embeddings()
-            for table in ("files", "deletes", "chunks", "windows", "embeddings"):
+            for table in ("files", "deletes", "chunks", "embeddings", *_OF_CHUNKS):
                 self._db.execute(f"DELETE FROM temp.staged_{table}")
+            self._db.execute("DELETE FROM temp.reparted")
             reach("commit_before_end")
         with translated("committing the run"):
             reach("committed")
-        self._reset = False
-        return CommitResult(generation, added, deleted)
+        self._reset = self._relink = False
+        return CommitResult(generation, added, deleted, edges)
 
     def write_derived(self) -> None:
         """Make what readers map instead of reading rows: the vectors of this generation."""
@@ -289,6 +376,9 @@ class SqliteWriter:
             vectors.write_vectors(self._directory, stamp, lambda: load_vectors(self._db))
         else:
             vectors.drop_vectors(self._directory)
+        if self._graph is not None:
+            with translated("writing the graph"):
+                write_graph(self._directory, graph_stamp(self._db), self._graph)
         with translated("writing the vectors"):
             reach("derived_written")
 
@@ -299,6 +389,12 @@ class SqliteWriter:
                 "SELECT length(e.vector) FROM windows w JOIN embeddings e USING (key) LIMIT 1"
             ).fetchone()
         return row[0] // 2 if row else 0
+
+    def n_edges(self) -> int:
+        """Edges of the last commit."""
+        with reading("counting rows"):
+            row = self._db.execute("SELECT value FROM meta WHERE key = 'state.edges'").fetchone()
+        return int(row[0]) if row else 0
 
     def digests(self) -> Digests:
         with reading("comparing indexes"):
@@ -345,7 +441,28 @@ class SqliteWriter:
                 "INSERT OR REPLACE INTO meta VALUES ('state.vectors', ?)", (os.urandom(16).hex(),)
             )
 
-    def _drop_old_chunks(self) -> int:
+    def _link(self, mentions: MentionUpdate, linking: LinkOptions, *, all_anew: bool) -> int:
+        """Bring the graph in step with the rows as they are now; the number of its edges."""
+        db = self._db
+        (changed,) = db.execute(
+            "SELECT EXISTS (SELECT 1 FROM temp.outgoing)"
+            " OR EXISTS (SELECT 1 FROM temp.staged_chunks)"
+            " OR EXISTS (SELECT 1 FROM temp.reparted)"
+            " OR NOT EXISTS (SELECT 1 FROM meta WHERE key = 'state.graph')"
+        ).fetchone()
+        if not changed and not all_anew:
+            (edges,) = db.execute("SELECT value FROM meta WHERE key = 'state.edges'").fetchone()
+            return int(edges)
+        mentions.after()
+        update_neighbours(db, linking, all_anew=all_anew)
+        self._graph = graph = derive_graph(db, linking)
+        db.executemany(
+            "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+            [("state.graph", os.urandom(16).hex()), ("state.edges", str(graph.n_edges))],
+        )
+        return graph.n_edges
+
+    def _drop_old_chunks(self, mentions: MentionUpdate) -> int:
         """Remove rows of replaced and deleted files; postings of unchanged chunks stay."""
         db = self._db
         db.execute("DROP TABLE IF EXISTS temp.outgoing")
@@ -360,6 +477,7 @@ class SqliteWriter:
             " UNION SELECT path FROM temp.staged_files WHERE replaces_chunks)"
             " ORDER BY c.chunk_id"
         )
+        mentions.before()
         if self._reset:
             # Also right when the stored terms were made by another version of the analysis.
             db.execute("UPDATE temp.outgoing SET same_terms = 0")
@@ -367,12 +485,19 @@ class SqliteWriter:
             self._restore_postings()
         else:
             self._drop_postings()
+        now = int(time.time())
         db.execute(
-            "INSERT OR REPLACE INTO retired SELECT DISTINCT w.key, ? FROM windows w"
-            " JOIN temp.outgoing o USING (chunk_id)",
-            (int(time.time()),),
+            "INSERT OR REPLACE INTO retired SELECT w.key, ? FROM windows w"
+            " JOIN temp.outgoing USING (chunk_id)"
+            " UNION SELECT p.key, ? FROM parts p WHERE p.chunk_id IN"
+            " (SELECT chunk_id FROM temp.outgoing UNION SELECT chunk_id FROM temp.reparted)",
+            (now, now),
         )
-        db.execute("DELETE FROM windows WHERE chunk_id IN (SELECT chunk_id FROM temp.outgoing)")
+        db.execute("DELETE FROM parts WHERE chunk_id IN (SELECT chunk_id FROM temp.reparted)")
+        for table in (*_OF_CHUNKS, "mentions"):
+            db.execute(
+                f"DELETE FROM {table} WHERE chunk_id IN (SELECT chunk_id FROM temp.outgoing)"
+            )
         db.execute("DELETE FROM chunks WHERE chunk_id IN (SELECT chunk_id FROM temp.outgoing)")
         (deleted,) = db.execute("SELECT count(*) FROM temp.outgoing WHERE NOT stays").fetchone()
         return int(deleted)
@@ -417,10 +542,8 @@ class SqliteWriter:
             " s.line_start, s.line_end, s.heading, s.symbols, s.text"
             " FROM temp.staged_chunks s JOIN files f USING (path) ORDER BY s.chunk_id"
         )
-        db.execute(
-            "INSERT INTO windows SELECT chunk_id, window, key FROM temp.staged_windows"
-            " ORDER BY chunk_id, window"
-        )
+        for table in _OF_CHUNKS:
+            db.execute(f"INSERT INTO {table} SELECT * FROM temp.staged_{table} ORDER BY 1, 2")
         reach("commit_chunks_inserted")
         db.execute(
             "INSERT INTO postings (rowid, body, heading, path, symbols)"
@@ -440,10 +563,10 @@ class SqliteWriter:
             # Vectors that never got a chunk: of killed runs, of versions that were never stored.
             self._db.execute(
                 "INSERT OR IGNORE INTO retired SELECT key, ? FROM embeddings"
-                " WHERE key NOT IN (SELECT key FROM windows)",
+                f" WHERE key NOT IN ({_LIVE})",
                 (int(time.time()),),
             )
-        self._db.execute("DELETE FROM retired WHERE key IN (SELECT key FROM windows)")
+        self._db.execute(f"DELETE FROM retired WHERE key IN ({_LIVE})")
         old = (int(time.time()) - _KEEP_RETIRED_S,)
         self._db.execute(
             "DELETE FROM embeddings WHERE key IN (SELECT key FROM retired WHERE at_s < ?)", old

@@ -18,6 +18,7 @@ from ragx.indexing.build import BuildOptions, build, expected_manifest
 from ragx.indexing.scan import ScanOptions
 from ragx.providers.fakes import HashEmbedder
 from ragx.query.seeds import COLUMN_WEIGHTS
+from ragx.store.base import LinkOptions
 from ragx.store.sqlite import SqliteReader, SqliteWriter
 from ragx.types import BuildReport
 
@@ -140,6 +141,8 @@ def run(root: Path, embedder: HashEmbedder | None, *, full: bool = False) -> Bui
         model="",
         mode="",
         chunking=CHUNKING,
+        linking=LinkOptions(),
+        part_tokens=256,
     )
     options = BuildOptions(ScanOptions(), CHUNKING, full=full)
     with closing(SqliteWriter(root, rebuild=full)) as writer:

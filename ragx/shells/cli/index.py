@@ -28,6 +28,7 @@ __all__ = ["command"]
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--full", is_flag=True, help="Rebuild everything; stored embeddings are used again.")
 @click.option("--no-cache", is_flag=True, help="Compute embeddings anew.")
+@click.option("--edges-only", is_flag=True, help="Make edges and communities anew; read no file.")
 @click.option("--force", multiple=True, metavar="FILE", help="Index FILE though it is unchanged.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--changed", is_flag=True, hidden=True)
@@ -44,6 +45,7 @@ def command(
     files: tuple[str, ...],
     full: bool,
     no_cache: bool,
+    edges_only: bool,
     force: tuple[str, ...],
     dry_run: bool,
     changed: bool,
@@ -68,6 +70,7 @@ def command(
         force=force,
         full=full,
         no_cache=no_cache,
+        edges_only=edges_only,
         confirmed=yes,
         max_files=max_files,
         max_file_bytes=max_file_bytes,
@@ -109,8 +112,8 @@ def _document(report: BuildReport, *, verbose: bool) -> dict[str, object]:
         "files_read": report.files_read,
         "chunks_added": report.chunks_added,
         "chunks_deleted": report.chunks_deleted,
-        "edges_total": 0,
-        "communities_total": 0,
+        "edges_total": report.edges_total,
+        "communities_total": report.communities_total,
         "embedded": report.embedded,
         "cached": report.cached,
         "skipped": dict(sorted(report.skipped.items())),

@@ -46,7 +46,7 @@ def _document(status: Status) -> dict[str, object]:
         "indexed": counts is not None,
         "files": counts.files if counts else 0,
         "chunks": counts.chunks if counts else 0,
-        "edges": 0,
+        "edges": counts.edges if counts else 0,
         "communities": 0,
         "drift": {"new": status.new, "changed": status.changed, "deleted": status.deleted},
         "chunks_without_vector": status.unembedded,

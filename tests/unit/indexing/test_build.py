@@ -28,6 +28,7 @@ from ragx.indexing.build import BuildOptions, build, expected_manifest
 from ragx.indexing.scan import ScanOptions
 from ragx.providers.fakes import HashEmbedder
 from ragx.query.seeds import COLUMN_WEIGHTS
+from ragx.store.base import LinkOptions
 from ragx.store.sqlite import SqliteReader, SqliteWriter
 from ragx.types import BuildReport, Progress
 
@@ -68,6 +69,8 @@ class Bench:
             model="",
             mode="",
             chunking=self.chunking,
+            linking=LinkOptions(),
+            part_tokens=256,
         )
         with closing(SqliteWriter(self.root, rebuild=full)) as writer:
             report = build(self.root, writer, embedder, options, manifest, progress=progress)

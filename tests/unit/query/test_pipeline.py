@@ -17,6 +17,7 @@ from ragx.indexing.scan import ScanOptions
 from ragx.providers.fakes import HashEmbedder
 from ragx.query.pipeline import Answer, QueryOptions, QueryRequest, auto_weight, run_query
 from ragx.query.seeds import find_seeds
+from ragx.store.base import LinkOptions
 from ragx.store.sqlite import SqliteReader, SqliteWriter
 
 EMBEDDER = HashEmbedder()
@@ -41,6 +42,8 @@ class Library:
             model="",
             mode="",
             chunking=chunking,
+            linking=LinkOptions(),
+            part_tokens=256,
         )
         with closing(SqliteWriter(self.root)) as writer:
             build(self.root, writer, embedder, BuildOptions(ScanOptions(), chunking), manifest)
@@ -138,9 +141,9 @@ def test_each_mode_uses_its_sides(library: Library) -> None:
         mode: library.ask("zebra", mode=mode).stages for mode in ("hybrid", "vector", "lexical")
     }
     assert stages == {
-        "hybrid": {"vector": "used", "lexical": "used", "fusion": "weighted"},
-        "vector": {"vector": "used", "lexical": "off", "fusion": "off"},
-        "lexical": {"vector": "off", "lexical": "used", "fusion": "off"},
+        "hybrid": {"vector": "used", "lexical": "used", "fusion": "weighted", "graph": "used"},
+        "vector": {"vector": "used", "lexical": "off", "fusion": "off", "graph": "used"},
+        "lexical": {"vector": "off", "lexical": "used", "fusion": "off", "graph": "used"},
     }
     assert library.ask("zebra", options=QueryOptions(method="rrf")).stages["fusion"] == "rrf"
 
@@ -328,7 +331,13 @@ def test_chunks_without_a_vector_are_named_and_found_by_words(library: Library) 
     embedder = HashEmbedder(fail=lambda t: BadEmbedding("no") if "poisoned" in t else None)
     chunking = ChunkOptions(size_tokens=60)
     manifest = expected_manifest(
-        fingerprint=embedder.fingerprint, provider="hash", model="", mode="", chunking=chunking
+        fingerprint=embedder.fingerprint,
+        provider="hash",
+        model="",
+        mode="",
+        chunking=chunking,
+        linking=LinkOptions(),
+        part_tokens=256,
     )
     with closing(SqliteWriter(library.root)) as writer:
         build(library.root, writer, embedder, BuildOptions(ScanOptions(), chunking), manifest)

@@ -1,0 +1,197 @@
+"""Heat over the graph: what the best hits name, link to or use comes in below them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from ragx.algo import fusion
+from ragx.algo.graph import EDGE_KINDS, CsrGraph
+from ragx.algo.heat import Heat, HeatOptions, lift, propagate
+from ragx.algo.ordering import rank_hits
+from ragx.store.base import Reader
+from ragx.types import Chunk, Hit, Hop
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SpreadOptions", "spread"]
+
+_N_SEEDS = 5  # hits that heat starts from
+_THIN_WEIGHT = 0.3  # of `similar` edges where the searches found fewer files than were wanted
+# Where one file names another; resemblance and neighbourhood cost precision (research/graph.md).
+_WEIGHTS = {kind: float(kind not in ("adjacent", "similar")) for kind in EDGE_KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadOptions:
+    """Settings from `[traversal]`, `[graph.weights]` and `[scoring]`.
+
+    Args:
+        query_floor: least cosine to the query of what a `similar` edge may bring in.
+        cap: hold what heat lifts below the seed it came from.
+        formula: "capped" adds heat to the fused score; "seed" is the seed document's sum,
+            beta x heat + gamma x vector, each scaled over the candidates.
+    """
+
+    hops: int = 2
+    decay: float = 0.7
+    query_floor: float = 0.35
+    max_frontier: int = 150
+    cap: bool = True
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(_WEIGHTS))
+    formula: Literal["capped", "seed"] = "capped"
+    beta_heat: float = 0.25
+    gamma_vector: float = 0.15
+
+
+def spread(
+    reader: Reader,
+    hits: Sequence[Hit],
+    chunks: dict[int, Chunk],
+    options: SpreadOptions,
+    *,
+    vector: NDArray[np.float32] | None,
+    exclude: str,
+    top: int,
+) -> list[Hit]:
+    """Hits of the first stage and what the graph brings in, with `heat` and `cap` terms.
+
+    Args:
+        hits: scored by the searches, in any order.
+        chunks: those of the hits; chunks that come in are added.
+        vector: (d,) query vector for the floor of `similar` edges; without one nothing is below.
+        exclude: full-text expression of chunks that must not come in.
+        top: files wanted; where there are fewer, `similar` edges help to fill the list.
+    """
+    import numpy as np
+
+    graph = reader.graph()
+    if not options.hops or not hits or not graph.n_edges:
+        return list(hits)
+    seed_formula = options.formula == "seed"
+    seeds = rank_hits(hits)
+    seeds = seeds if seed_formula else seeds[:_N_SEEDS]
+    nodes = graph.nodes_of([hit.chunk_id for hit in seeds])
+    heat = propagate(
+        graph,
+        nodes[nodes >= 0],
+        np.array([hit.score for hit in seeds])[nodes >= 0],
+        _heat_options(options, thin=len({hit.path for hit in hits}) < top),
+        admits=_floor(reader, graph, vector, options.query_floor),
+    )
+    by_id = {hit.chunk_id: hit for hit in hits}
+    reached = _reached(reader, graph, heat, by_id, chunks, exclude)
+    if seed_formula:
+        return _seed_formula(reader, by_id, reached, chunks, options, vector)
+    for chunk_id, (amount, hops) in reached.items():
+        hit = by_id.get(chunk_id) or _blank(chunks[chunk_id])
+        origin = by_id[hops[0].source]
+        score, cap = lift(hit.score, amount, origin.score, capped=options.cap)
+        if score > hit.score:
+            by_id[chunk_id] = _heated(hit, {"heat": amount, "cap": cap}, hops, origin.path)
+    return list(by_id.values())
+
+
+def _heat_options(options: SpreadOptions, *, thin: bool) -> HeatOptions:
+    if options.formula == "seed":
+        only = {kind: float(kind == "similar") for kind in EDGE_KINDS}
+        return HeatOptions(options.hops, options.decay, True, False, options.max_frontier, only)
+    weights = dict(options.weights)
+    if thin:
+        weights["similar"] = max(_THIN_WEIGHT, weights.get("similar", 0.0))
+    return HeatOptions(
+        options.hops, options.decay, max_frontier=options.max_frontier, weights=weights
+    )
+
+
+def _floor(
+    reader: Reader, graph: CsrGraph, vector: NDArray[np.float32] | None, floor: float
+) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None:
+    if vector is None:
+        return None
+
+    def admits(nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        import numpy as np
+
+        ids = graph.ids[nodes].tolist()
+        cosines = reader.vector_scores(vector, ids)
+        return np.array([cosines.get(chunk_id, -1.0) >= floor for chunk_id in ids], np.bool_)
+
+    return admits
+
+
+def _reached(
+    reader: Reader,
+    graph: CsrGraph,
+    heat: Heat,
+    by_id: Mapping[int, Hit],
+    chunks: dict[int, Chunk],
+    exclude: str,
+) -> dict[int, tuple[float, tuple[Hop, ...]]]:
+    """Heat and way of every chunk that may come in or rise, hottest first."""
+    ids = graph.ids[heat.nodes].tolist()
+    new = [chunk_id for chunk_id in ids if chunk_id not in by_id]
+    barred = reader.matching(exclude, new)
+    chunks.update(reader.chunks([chunk_id for chunk_id in new if chunk_id not in barred]))
+    found = {}
+    for chunk_id, node, amount in zip(ids, heat.nodes.tolist(), heat.heat.tolist(), strict=True):
+        if chunk_id not in barred:
+            hops = tuple(
+                Hop(
+                    int(graph.ids[step.parent]),
+                    int(graph.ids[step.node]),
+                    EDGE_KINDS[graph.kinds[step.edge]],
+                    float(graph.weights[step.edge]),
+                )
+                for step in heat.way_to(node)
+            )
+            found[chunk_id] = (amount, hops)
+    return found
+
+
+def _blank(chunk: Chunk) -> Hit:
+    return Hit(chunk.chunk_id, chunk.path, chunk.ordinal, 0.0)
+
+
+def _heated(hit: Hit, added: Mapping[str, float], hops: tuple[Hop, ...], seed_path: str) -> Hit:
+    terms = {**hit.terms, **{name: value for name, value in added.items() if value}}
+    return replace(hit, score=fusion.total(terms), terms=terms, hops=hops, seed_path=seed_path)
+
+
+def _seed_formula(
+    reader: Reader,
+    by_id: Mapping[int, Hit],
+    reached: Mapping[int, tuple[float, tuple[Hop, ...]]],
+    chunks: Mapping[int, Chunk],
+    options: SpreadOptions,
+    vector: NDArray[np.float32] | None,
+) -> list[Hit]:
+    """The sum of the seed document without its reranker, whose weight goes to the other two."""
+    heat = {chunk_id: hit.score for chunk_id, hit in by_id.items()}
+    for chunk_id, (amount, _) in reached.items():
+        heat[chunk_id] = max(heat.get(chunk_id, 0.0), amount)
+    cosines = reader.vector_scores(vector, heat.keys()) if vector is not None else {}
+    warm, near = fusion.scale_by_range(heat), fusion.scale_by_range(cosines)
+    whole = options.beta_heat + options.gamma_vector or 1.0
+    hits = []
+    for chunk_id in heat:
+        hit = by_id.get(chunk_id) or _blank(chunks[chunk_id])
+        amount, hops = reached.get(chunk_id, (0.0, ()))
+        spread_here = amount > hit.score
+        terms = {
+            "heat": options.beta_heat / whole * warm[chunk_id],
+            "vector": options.gamma_vector / whole * near.get(chunk_id, 0.0),
+        }
+        hits.append(
+            replace(
+                hit,
+                score=fusion.total(terms),
+                terms=terms,
+                hops=hops if spread_here else (),
+                seed_path=chunks[hops[0].source].path if spread_here else "",
+            )
+        )
+    return hits

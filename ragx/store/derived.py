@@ -1,0 +1,54 @@
+"""Files that are made from the database and can be made again: how they are written and swept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from ragx.store.failpoints import reach
+
+__all__ = ["TEMPORARY_SUFFIX", "replace_file", "sweep", "temporary_name"]
+
+TEMPORARY_SUFFIX = ".tmp"
+_LEFTOVER_S = 600.0  # longer than any file here takes to write
+
+
+def replace_file(path: Path, parts: list[Any]) -> None:
+    """Write beside the target and move over it, so that readers see the old file or the new."""
+    temporary = temporary_name(path)
+    try:
+        with open(temporary, "wb", opener=_private) as file:
+            for part in parts:
+                file.write(part)
+        reach("matrix_written")
+        os.replace(temporary, path)
+        reach("matrix_replaced")
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def temporary_name(path: Path) -> Path:
+    """A name that no other process or thread uses; `sweep` knows it for a leftover later."""
+    return path.with_name(f"{path.name}.{token_hex(6)}{TEMPORARY_SUFFIX}")
+
+
+def sweep(directory: Path) -> None:
+    """Remove what killed processes left half written."""
+    for path in directory.glob(f"*{TEMPORARY_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime <= _LEFTOVER_S:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,412 @@
+"""The graph of one committed state: derived from the rows, and kept as a file to be mapped.
+
+Rows say what a text holds: names, links as they were written, nearest neighbours. Here they are
+joined to edges and given weights, in one pass over arrays, so that whatever depends on the whole
+corpus (how rare a name is, where a link leads now) always fits the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import xxhash
+
+from ragx.algo.graph import EDGE_KINDS, CsrGraph, Edges, build_graph, rarity
+from ragx.algo.references import Reference, Resolver, matches_heading
+from ragx.store import similar
+from ragx.store.base import Evidence, LinkOptions
+from ragx.store.derived import replace_file
+from ragx.store.linking import TITLE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "GRAPH_NAME",
+    "derive_graph",
+    "find_evidence",
+    "graph_digest",
+    "map_graph",
+    "write_graph",
+]
+
+GRAPH_NAME = "graph.bin"
+_MAGIC = b"RAGXGRF1"
+# Magic, stamp, nodes, directed edges, xxh3-128 of the body, zeros up to 64 bytes.
+_HEADER = struct.Struct("<8s16sQQ16s8s")
+
+
+# A name in more chunks than this is a word of the trade, not a pointer.
+_COMMON_SHARE, _MIN_COMMON = 0.02, 20
+# A symbol that the using file neither imports nor has beside it is often another of that name.
+_UNSEEN_SYMBOL = 0.3
+
+
+class _Nodes:
+    """Chunks in canonical order (path, position) and what finding them takes."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        import numpy as np
+
+        rows = db.execute(
+            "SELECT c.chunk_id, c.file_id, f.path FROM chunks c JOIN files f USING (file_id)"
+            " ORDER BY f.path, c.ordinal"
+        ).fetchall()
+        table = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
+        self.ids = np.ascontiguousarray(table[:, 0])
+        self.files = np.ascontiguousarray(table[:, 1])
+        numbers: dict[str, int] = {}
+        self.directories = np.array(
+            [numbers.setdefault(row[2].rpartition("/")[0], len(numbers)) for row in rows], np.int64
+        )
+        self._order = np.argsort(self.ids, kind="stable")
+        self._sorted = self.ids[self._order]
+
+    def of(self, chunk_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(k,) node of each stored chunk."""
+        import numpy as np
+
+        nodes: NDArray[np.int64] = self._order[np.searchsorted(self._sorted, chunk_ids)]
+        return nodes
+
+
+def derive_graph(db: sqlite3.Connection, options: LinkOptions) -> CsrGraph:
+    """Join the rows of a committed state to edges."""
+    nodes = _Nodes(db)
+    edges: dict[str, Edges] = {}
+    if len(nodes.ids):
+        edges.update(_link_edges(db, nodes))
+        edges.update(_name_edges(db, nodes, edges.get("import")))
+        edges["adjacent"] = _adjacent_edges(nodes)
+        edges["similar"] = similar.similar_edges(db, options, nodes.of)
+    return build_graph(nodes.ids, edges)
+
+
+def _table(db: sqlite3.Connection, sql: str, width: int) -> NDArray[np.int64]:
+    import numpy as np
+
+    return np.array(db.execute(sql).fetchall(), np.int64).reshape(-1, width)
+
+
+def _name_edges(
+    db: sqlite3.Connection, nodes: _Nodes, imports: Edges | None
+) -> Iterator[tuple[str, Edges]]:
+    """From the chunk that holds a name to those that bear it; rarer names weigh more, and symbols
+    of files that the using one imports, or stands beside."""
+    import numpy as np
+
+    bearers = _table(db, "SELECT name, chunk_id, kind FROM names ORDER BY name, chunk_id", 3)
+    holders = _table(db, "SELECT name, chunk_id FROM mentions ORDER BY name, chunk_id", 2)
+    if not len(holders):
+        return
+    first = np.searchsorted(bearers[:, 0], holders[:, 0], "left")
+    counts = np.searchsorted(bearers[:, 0], holders[:, 0], "right") - first
+    holder = np.repeat(np.arange(len(holders)), counts)
+    bearer = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    source = nodes.of(holders[:, 1])[holder]
+    target = nodes.of(bearers[:, 1])[bearer]
+    # A file that bears a name itself says nothing about others by using it.
+    own = np.bincount(
+        holder, weights=nodes.files[source] == nodes.files[target], minlength=len(holders)
+    )
+    keep = own[holder] == 0
+    source, target, holder, bearer = source[keep], target[keep], holder[keep], bearer[keep]
+    names, place = np.unique(holders[:, 0], return_inverse=True)
+    df = np.bincount(place[own == 0], minlength=len(names))
+    common = max(_MIN_COMMON, _COMMON_SHARE * len(nodes.ids))
+    telling = df[place[holder]] <= common
+    source, target, holder, bearer = (
+        source[telling], target[telling], holder[telling], bearer[telling]
+    )  # fmt: skip
+    weight = rarity(len(nodes.ids), np.maximum(df, 1))[place[holder]] / counts[holder]
+    titles = bearers[bearer, 2] == TITLE
+    seen = titles | _in_sight(nodes, source, target, imports)
+    weight = np.where(seen, weight, _UNSEEN_SYMBOL * weight)
+    for kind, chosen in (("mention", titles), ("symbol", ~titles)):
+        yield kind, (source[chosen], target[chosen], weight[chosen].astype(np.float32))
+
+
+def _in_sight(
+    nodes: _Nodes,
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    imports: Edges | None,
+) -> NDArray[np.bool_]:
+    """Whether the files of two nodes share a directory, or one imports the other."""
+    import numpy as np
+
+    beside: NDArray[np.bool_] = nodes.directories[source] == nodes.directories[target]
+    if imports is None:
+        return beside
+    a, b = nodes.files[imports[0]], nodes.files[imports[1]]
+    n = int(nodes.files.max()) + 1
+    pairs = np.unique(np.concatenate((a * n + b, b * n + a)))
+    return beside | np.isin(nodes.files[source] * n + nodes.files[target], pairs)
+
+
+def _link_edges(db: sqlite3.Connection, nodes: _Nodes) -> Iterator[tuple[str, Edges]]:
+    """Along links and imports, to the chunk they mean; one that means many weighs less to each."""
+    import numpy as np
+
+    found: dict[str, list[tuple[int, int, float]]] = {"link": [], "import": []}
+    for kind, source, targets, _, _ in _resolved(db):
+        found[kind] += [(source, target, 1.0 / len(targets)) for target in targets]
+    for kind, triples in found.items():
+        if triples:
+            ends = nodes.of(np.array([triple[:2] for triple in triples], np.int64).ravel())
+            weights = np.array([triple[2] for triple in triples], np.float32)
+            yield kind, (ends[::2], ends[1::2], weights)
+
+
+def _adjacent_edges(nodes: _Nodes) -> Edges:
+    import numpy as np
+
+    before = np.flatnonzero(nodes.files[1:] == nodes.files[:-1])
+    return before, before + 1, np.ones(len(before), np.float32)
+
+
+def _resolved(
+    db: sqlite3.Connection, only: Sequence[int] | None = None
+) -> Iterator[tuple[str, int, list[int], int, int]]:
+    """Kind, chunk, the chunks it refers to and the place of every reference into the corpus.
+
+    Args:
+        only: chunks whose references are wanted; None takes all.
+    """
+    where = "" if only is None else " WHERE l.chunk_id IN (SELECT value FROM json_each(?))"
+    bound = () if only is None else (json.dumps(list(only)),)
+    rows = db.execute(
+        "SELECT l.chunk_id, f.path, l.kind, l.form, l.target, l.fragment, l.char_start, l.char_end"
+        " FROM links l JOIN chunks c USING (chunk_id) JOIN files f USING (file_id)"
+        f"{where} ORDER BY f.path, c.ordinal, l.place",
+        bound,
+    ).fetchall()
+    if not rows:
+        return
+    places = _Places(db)
+    resolver = Resolver(places.first, names=places.pages, roots=_own_package(db, places.first))
+    cache: dict[tuple[str, str, str, str, str], list[int]] = {}
+    for chunk_id, path, kind, form, target, fragment, start, end in rows:
+        asked = (path, kind, form, target, fragment)
+        if asked not in cache:
+            reference = Reference(kind, target, form, fragment, start, end)
+            files = (path,) if not target else resolver.resolve(reference, path)
+            cache[asked] = list(
+                dict.fromkeys(places.chunk_in(file, kind, fragment) for file in files)
+            )
+        targets = [other for other in cache[asked] if other != chunk_id]
+        if targets:
+            yield kind, chunk_id, targets, start, end
+
+
+def _own_package(db: sqlite3.Connection, paths: Mapping[str, int]) -> dict[str, str]:
+    """The name by which a Python package that is the corpus itself imports its own modules.
+
+    Its directory's name is not known here and may be any; what most of its imports start with, and
+    what leads to its files once that is taken away, is the name.
+    """
+    if "__init__.py" not in paths:
+        return {}
+    own = {path.partition("/")[0].removesuffix(".py") for path in paths}
+    votes: Counter[str] = Counter()
+    for target, n in db.execute(
+        "SELECT target, count(*) FROM links WHERE form = 'python' GROUP BY target"
+    ):
+        name, dot, rest = target.partition(".")
+        if name and dot and name not in own and rest.partition(".")[0] in own:
+            votes[name] += n
+    best = sorted(votes.items(), key=lambda item: (-item[1], item[0]))[:1]
+    return {name: "" for name, _ in best}
+
+
+class _Places:
+    """Where in a file a reference can lead: its first chunk, a heading's, a definition's."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self.first: dict[str, int] = dict(
+            db.execute(
+                "SELECT f.path, c.chunk_id FROM chunks c JOIN files f USING (file_id)"
+                " WHERE c.ordinal = 0"
+            )
+        )
+        self.pages: dict[str, list[str]] = {}
+        for key, path in db.execute(
+            "SELECT n.key, f.path FROM names n JOIN chunks c USING (chunk_id)"
+            " JOIN files f USING (file_id) WHERE n.kind = ? ORDER BY n.key, f.path",
+            (TITLE,),
+        ):
+            self.pages.setdefault(key, []).append(path)
+        self._marks: dict[str, list[tuple[int, list[str], list[str]]]] = {}
+
+    def chunk_in(self, path: str, kind: str, fragment: str) -> int:
+        """The chunk that a fragment names, or the first of the file."""
+        if fragment:
+            wanted = fragment.split() if kind == "import" else [fragment]
+            for chunk_id, headings, symbols in self._of(path):
+                if kind == "import":
+                    if any(name in symbols for name in wanted):
+                        return chunk_id
+                elif headings and matches_heading(fragment, headings[-1]):
+                    return chunk_id
+        return self.first[path]
+
+    def _of(self, path: str) -> list[tuple[int, list[str], list[str]]]:
+        if path not in self._marks:
+            rows = self._db.execute(
+                "SELECT c.chunk_id, c.heading, c.symbols FROM chunks c JOIN files f USING (file_id)"
+                " WHERE f.path = ? ORDER BY c.ordinal",
+                (path,),
+            )
+            self._marks[path] = [(row[0], json.loads(row[1]), json.loads(row[2])) for row in rows]
+        return self._marks[path]
+
+
+def _arrays(graph: CsrGraph) -> list[NDArray[Any]]:
+    return [graph.ids, graph.indptr, graph.targets, graph.weights, graph.by_id, graph.kinds]
+
+
+def _digest(graph: CsrGraph) -> bytes:
+    state = xxhash.xxh3_128()
+    for array in _arrays(graph):
+        if len(array):
+            state.update(array.view("u1").data)
+    return state.digest()
+
+
+def graph_digest(graph: CsrGraph) -> str:
+    """Hex digest of nodes and edges."""
+    return _digest(graph).hex()
+
+
+def write_graph(directory: Path, stamp: bytes, graph: CsrGraph) -> None:
+    """Write the graph's file."""
+    head = _HEADER.pack(_MAGIC, stamp, len(graph), len(graph.targets), _digest(graph), bytes(8))
+    replace_file(
+        directory / GRAPH_NAME,
+        [head, *(array.data for array in _arrays(graph) if len(array))],
+    )
+
+
+def map_graph(directory: Path, stamp: bytes) -> CsrGraph | None:
+    """The graph's file, mapped, if it is whole and has the stamp."""
+    import numpy as np
+
+    path = directory / GRAPH_NAME
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(_HEADER.size)
+    except OSError:
+        return None
+    if len(head) < _HEADER.size:
+        return None
+    magic, stored, n, m, digest, rest = _HEADER.unpack(head)
+    if magic != _MAGIC or any(rest) or stored != stamp:
+        return None
+    layout: Mapping[str, tuple[int, type]] = {
+        "ids": (n, np.int64), "indptr": (n + 1, np.int64), "targets": (m, np.int32),
+        "weights": (m, np.float32), "by_id": (n, np.int32), "kinds": (m, np.uint8),
+    }  # fmt: skip
+    if size != _HEADER.size + sum(k * np.dtype(kind).itemsize for k, kind in layout.values()):
+        return None
+    arrays: dict[str, Any] = {}
+    at = _HEADER.size
+    try:
+        for name, (k, kind) in layout.items():
+            arrays[name] = (
+                np.memmap(path, kind, "r", at, (k,)).view(np.ndarray) if k else np.zeros(0, kind)
+            )
+            at += k * np.dtype(kind).itemsize
+    except (OSError, ValueError):
+        return None
+    graph = CsrGraph(**arrays)
+    return graph if _digest(graph) == digest else None
+
+
+def find_evidence(
+    db: sqlite3.Connection, graph: CsrGraph, pairs: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], list[Evidence]]:
+    """Edges between the given pairs of chunks, the strongest first, with what the text says."""
+    wanted = sorted(set(pairs))
+    links = _link_evidence(db, wanted)
+    texts = _Texts(db)
+    found: dict[tuple[int, int], list[Evidence]] = {}
+    for pair in wanted:
+        named = _name_evidence(db, *pair)
+        edges = []
+        for kind, weight in _edges_between(graph, *pair):
+            source, target, start, end = (
+                named.get(kind) or links.get((kind, min(pair), max(pair))) or (*pair, 0, 0)
+            )
+            text = texts.of(source)[start:end] if end else ""
+            edges.append(Evidence(kind, weight, source, target, text, start, end))
+        found[pair] = sorted(edges, key=lambda edge: (-edge.weight, EDGE_KINDS.index(edge.kind)))
+    return found
+
+
+class _Texts:
+    """Texts of chunks, read once each."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._known: dict[int, str] = {}
+
+    def of(self, chunk_id: int) -> str:
+        if chunk_id not in self._known:
+            row = self._db.execute("SELECT text FROM chunks WHERE chunk_id = ?", (chunk_id,))
+            self._known[chunk_id] = row.fetchone()[0]
+        return self._known[chunk_id]
+
+
+def _edges_between(graph: CsrGraph, one: int, other: int) -> list[tuple[str, float]]:
+    a, b = graph.nodes_of([one, other]).tolist()
+    if a < 0 or b < 0:
+        return []
+    row = range(int(graph.indptr[a]), int(graph.indptr[a + 1]))
+    return [
+        (EDGE_KINDS[graph.kinds[at]], float(graph.weights[at]))
+        for at in row
+        if graph.targets[at] == b
+    ]
+
+
+def _name_evidence(
+    db: sqlite3.Connection, one: int, other: int
+) -> dict[str, tuple[int, int, int, int]]:
+    """By kind, where one of two chunks says the rarest name of the other."""
+    best: dict[str, tuple[int, tuple[int, int, int, int]]] = {}
+    for source, target in ((one, other), (other, one)):
+        for kind, start, end, n_holders in db.execute(
+            "SELECT n.kind, m.char_start, m.char_end,"
+            " (SELECT count(*) FROM mentions x WHERE x.name = m.name)"
+            " FROM mentions m JOIN names n ON n.name = m.name AND n.chunk_id = ?"
+            " WHERE m.chunk_id = ? ORDER BY m.char_start",
+            (target, source),
+        ):
+            name = "mention" if kind == TITLE else "symbol"
+            if name not in best or n_holders < best[name][0]:
+                best[name] = n_holders, (source, target, start, end)
+    return {kind: place for kind, (_, place) in best.items()}
+
+
+def _link_evidence(
+    db: sqlite3.Connection, pairs: Collection[tuple[int, int]]
+) -> dict[tuple[str, int, int], tuple[int, int, int, int]]:
+    """By kind and both ends, the first reference that joins them."""
+    ends = sorted({end for pair in pairs for end in pair})
+    wanted = {(min(pair), max(pair)) for pair in pairs}
+    found: dict[tuple[str, int, int], tuple[int, int, int, int]] = {}
+    for kind, source, targets, start, end in _resolved(db, ends):
+        for target in targets:
+            low, high = sorted((source, target))
+            if (low, high) in wanted:
+                found.setdefault((kind, low, high), (source, target, start, end))
+    return found

@@ -1,0 +1,314 @@
+"""Nearest neighbours among what was embedded: stored lists, kept exact, and the edges they give.
+
+What is compared is called a stretch: a whole chunk, or a part of one. Stretches of the same content
+are one node; one that more chunks share than a list has room for is boilerplate, which says nothing
+about any of them, and stays out. Lists are directed and follow from the vectors alone, so that
+adding and removing chunks repairs exactly the lists it touches (algo.knn_graph).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import xxhash
+
+from ragx.store.base import LinkOptions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragx.algo.graph import Edges
+    from ragx.algo.knn_graph import KnnLists
+
+__all__ = ["similar_edges", "update_neighbours"]
+
+_KEY_BYTES = 16
+_ENTRY_BYTES = _KEY_BYTES + 4  # key of the neighbour, float32 similarity
+_SHARED = 0  # owner of a stretch that several chunks share
+_PAIRS = 1 << 14  # chunk pairs whose whole vectors are compared at a time
+
+
+@dataclass(slots=True)
+class _Stretches:
+    """Nodes in the order of their keys.
+
+    Args:
+        keys: (n,) of 16 bytes each, ascending.
+        rows, chunks: (p,) node and chunk of each pair of the two that belong together, by node.
+        owners: (n,) the chunk of a stretch that only one holds, else 0.
+    """
+
+    keys: list[bytes]
+    rows: NDArray[np.int64]
+    chunks: NDArray[np.int64]
+    owners: NDArray[np.int64]
+
+
+def update_neighbours(db: sqlite3.Connection, options: LinkOptions, *, all_anew: bool) -> None:
+    """Bring the stored lists in step with the windows and parts that are there now."""
+    from ragx.algo import knn_graph
+
+    if all_anew:
+        db.execute("DELETE FROM neighbours")
+    now = _stretches(db, options)
+    old_keys, old_owners, blobs = _stored(db)
+    if not now.keys:
+        db.execute("DELETE FROM neighbours")
+        return
+    kept = _kept(now, old_keys, old_owners)
+    if len(old_keys) == len(now.keys) and (kept >= 0).all():
+        return
+    import numpy as np
+
+    groups = np.where(now.owners == _SHARED, -1 - np.arange(len(now.keys)), now.owners)
+    matrix = _matrix(db, options, now)
+    k, least = options.k, options.min_edge_sim
+    if old_keys:
+        old = _unpacked(blobs, old_keys, k)
+        lists = knn_graph.repair_lists(old, kept, matrix, groups, k=k, min_similarity=least)
+    elif len(matrix) <= knn_graph.EXACT_LIMIT:
+        lists = knn_graph.build_lists(matrix, groups, k=k, min_similarity=least)
+    else:
+        lists = knn_graph.approximate_lists(matrix, groups, k=k, min_similarity=least)
+    _store(db, now, lists, dict(zip(old_keys, zip(old_owners, blobs, strict=True), strict=True)))
+
+
+def _stretches(db: sqlite3.Connection, options: LinkOptions) -> _Stretches:
+    """What there is to compare; boilerplate is left out."""
+    import numpy as np
+
+    if options.edge_source == "chunk":
+        pairs = sorted((_whole_key(keys), chunk) for chunk, keys in _windows_by_chunk(db))
+    else:
+        pairs = db.execute(
+            "SELECT key, chunk_id FROM parts UNION SELECT key, chunk_id FROM windows"
+            " WHERE chunk_id NOT IN (SELECT chunk_id FROM parts) ORDER BY key, chunk_id"
+        ).fetchall()
+    chunks = np.array([chunk for _, chunk in pairs], np.int64)
+    joined = np.frombuffer(b"".join(key for key, _ in pairs), "u1").reshape(-1, _KEY_BYTES)
+    first = np.ones(len(pairs), bool)
+    first[1:] = (joined[1:] != joined[:-1]).any(axis=1)
+    node = np.cumsum(first) - 1
+    counts = np.bincount(node, minlength=int(first.sum()))
+    telling = counts <= options.k
+    number = np.cumsum(telling) - 1
+    keep = telling[node] if len(pairs) else np.zeros(0, bool)
+    starts = np.flatnonzero(first)[telling]
+    return _Stretches(
+        keys=[pairs[at][0] for at in starts.tolist()],
+        rows=number[node[keep]],
+        chunks=chunks[keep],
+        owners=np.where(counts[telling] == 1, chunks[starts], _SHARED),
+    )
+
+
+def _windows_by_chunk(db: sqlite3.Connection) -> list[tuple[int, list[bytes]]]:
+    found: dict[int, list[bytes]] = {}
+    for chunk_id, key in db.execute("SELECT chunk_id, key FROM windows ORDER BY chunk_id, window"):
+        found.setdefault(chunk_id, []).append(key)
+    return list(found.items())
+
+
+def _whole_key(keys: list[bytes]) -> bytes:
+    return keys[0] if len(keys) == 1 else xxhash.xxh3_128_digest(b"".join(keys))
+
+
+def _stored(db: sqlite3.Connection) -> tuple[list[bytes], list[int], list[bytes]]:
+    rows = db.execute("SELECT key, owner, nearest FROM neighbours ORDER BY key").fetchall()
+    return [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+
+
+def _kept(now: _Stretches, old_keys: list[bytes], old_owners: list[int]) -> NDArray[np.int64]:
+    """For each node the stored row that it is, -1 where it is new or has another owner."""
+    import numpy as np
+
+    at = {
+        key: (row, owner) for row, (key, owner) in enumerate(zip(old_keys, old_owners, strict=True))
+    }
+    kept = np.full(len(now.keys), -1, np.int64)
+    for row, (key, owner) in enumerate(zip(now.keys, now.owners.tolist(), strict=True)):
+        old_row, old_owner = at.get(key, (-1, owner))
+        if old_owner == owner:
+            kept[row] = old_row
+    return kept
+
+
+def _embeddings(db: sqlite3.Connection) -> dict[bytes, NDArray[np.float32]]:
+    """Vector of every key that stands for a stretch or window."""
+    import numpy as np
+
+    rows = db.execute(
+        "SELECT key, vector FROM embeddings WHERE key IN"
+        " (SELECT key FROM windows UNION SELECT key FROM parts)"
+    ).fetchall()
+    if not rows:
+        return {}
+    matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f2").reshape(len(rows), -1)
+    return dict(zip((row[0] for row in rows), matrix.astype(np.float32), strict=True))
+
+
+def _matrix(db: sqlite3.Connection, options: LinkOptions, nodes: _Stretches) -> NDArray[np.float32]:
+    """(n, d) vector of each node."""
+    import numpy as np
+
+    vectors = _embeddings(db)
+    if options.edge_source == "chunk":
+        vectors = {
+            _whole_key(keys): _mean([vectors[key] for key in keys])
+            for _, keys in _windows_by_chunk(db)
+        }
+    return np.stack([vectors[key] for key in nodes.keys])
+
+
+def _mean(rows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Direction of the mean of unit vectors: what stands for a chunk as a whole."""
+    import numpy as np
+
+    if len(rows) == 1:
+        return rows[0]
+    total = np.add.reduce(np.stack(rows).astype(np.float64), axis=0)
+    length = float(np.sqrt(total @ total))
+    mean: NDArray[np.float32] = (total / length if length else total).astype(np.float32)
+    return mean
+
+
+def _unpacked(blobs: list[bytes], keys: list[bytes], k: int) -> KnnLists:
+    """Stored lists with row numbers for keys; what is no longer a key cannot occur in them."""
+    import numpy as np
+
+    from ragx.algo.knn_graph import KnnLists
+
+    row_of = {key: row for row, key in enumerate(keys)}
+    neighbours = np.full((len(blobs), k), -1, np.int32)
+    similarities = np.zeros((len(blobs), k), np.float32)
+    counts = np.array([len(blob) // _ENTRY_BYTES for blob in blobs], np.int64)
+    entries = np.frombuffer(b"".join(blobs), "u1").reshape(-1, _ENTRY_BYTES)
+    row = np.repeat(np.arange(len(blobs)), counts)
+    place = np.arange(len(entries)) - np.repeat(np.cumsum(counts) - counts, counts)
+    packed = entries[:, :_KEY_BYTES].tobytes()
+    numbers = [row_of[packed[at : at + _KEY_BYTES]] for at in range(0, len(packed), _KEY_BYTES)]
+    neighbours[row, place] = numbers
+    similarities[row, place] = np.ascontiguousarray(entries[:, _KEY_BYTES:]).view("<f4").ravel()
+    return KnnLists(neighbours, similarities)
+
+
+def _store(
+    db: sqlite3.Connection,
+    nodes: _Stretches,
+    lists: KnnLists,
+    old: dict[bytes, tuple[int, bytes]],
+) -> None:
+    """Write the rows that changed, and drop those whose stretch has gone."""
+    import numpy as np
+
+    n, k = lists.neighbours.shape
+    packed = np.zeros((n, k, _ENTRY_BYTES), "u1")
+    keys = np.frombuffer(b"".join(nodes.keys), "u1").reshape(-1, _KEY_BYTES)
+    packed[:, :, :_KEY_BYTES] = keys[lists.neighbours]
+    packed[:, :, _KEY_BYTES:] = (
+        lists.similarities.astype("<f4").reshape(n, k, 1).view("u1").reshape(n, k, 4)
+    )
+    counts = (lists.neighbours >= 0).sum(axis=1).tolist()
+    changed = []
+    owners = nodes.owners.tolist()
+    for row, key in enumerate(nodes.keys):
+        entry = (owners[row], packed[row, : counts[row]].tobytes())
+        if old.pop(key, None) != entry:
+            changed.append((key, *entry))
+    db.executemany("DELETE FROM neighbours WHERE key = ?", [(key,) for key in old])
+    db.executemany("INSERT OR REPLACE INTO neighbours VALUES (?, ?, ?)", changed)
+
+
+def similar_edges(
+    db: sqlite3.Connection,
+    options: LinkOptions,
+    node_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+) -> Edges:
+    """Chunk pairs with a listed pair of stretches; weight is the highest similarity over those.
+
+    Chunks whose whole vectors are too alike are copies, not relatives, and get no edge. Chunks
+    that share a stretch are joined by it with weight 1.
+    """
+    import numpy as np
+
+    nodes = _stretches(db, options)
+    old_keys, _, blobs = _stored(db)
+    if not nodes.keys or old_keys != nodes.keys:
+        none = np.zeros(0, np.int64)
+        return none, none, np.zeros(0, np.float32)
+    lists = _unpacked(blobs, old_keys, options.k)
+    source, place = np.nonzero(lists.neighbours >= 0)
+    every = np.arange(len(nodes.keys))
+    near = lists.neighbours[source, place].astype(np.int64)
+    ends = np.concatenate((source, every)), np.concatenate((near, every))
+    weights = np.concatenate(
+        (lists.similarities[source, place], np.ones(len(nodes.keys), np.float32))
+    )
+    # Every owner of the one with every owner of the other.
+    pair, one = _owners_of(nodes, ends[0])
+    again, other = _owners_of(nodes, ends[1][pair])
+    pair, one = pair[again], one[again]
+    a, b = node_of(one), node_of(other)
+    keep = a != b
+    a, b, weight = np.minimum(a, b)[keep], np.maximum(a, b)[keep], weights[pair][keep]
+    a, b, weight = _strongest(a, b, weight)
+    alike = _whole_similarity(db, a, b, node_of)
+    keep = alike < options.near_dup_sim
+    return a[keep], b[keep], np.minimum(weight[keep], np.float32(1.0))
+
+
+def _owners_of(
+    nodes: _Stretches, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For every owner of every given node: place in `rows`, and chunk."""
+    import numpy as np
+
+    first = np.searchsorted(nodes.rows, rows, "left")
+    counts = np.searchsorted(nodes.rows, rows, "right") - first
+    places = np.repeat(np.arange(len(rows)), counts)
+    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return places, nodes.chunks[np.repeat(first, counts) + offsets]
+
+
+def _strongest(a: NDArray[np.int64], b: NDArray[np.int64], weight: NDArray[np.float32]) -> Edges:
+    import numpy as np
+
+    order = np.lexsort((-weight, b, a))
+    a, b, weight = a[order], b[order], weight[order]
+    first = np.ones(len(a), bool)
+    first[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
+    return a[first], b[first], weight[first]
+
+
+def _whole_similarity(
+    db: sqlite3.Connection,
+    a: NDArray[np.int64],
+    b: NDArray[np.int64],
+    node_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+) -> NDArray[np.float64]:
+    """(p,) cosine of the pairs' whole vectors, the same bits whatever else is asked."""
+    import numpy as np
+
+    if not len(a):
+        return np.zeros(0)
+    vectors = _embeddings(db)
+    windows = _windows_by_chunk(db)
+    nodes = node_of(np.array([chunk for chunk, _ in windows], np.int64))
+    width = len(next(iter(vectors.values())))
+    whole = np.zeros((int(max(nodes.max(), b.max())) + 1, width), np.float32)
+    whole[nodes] = [_mean([vectors[key] for key in keys]) for _, keys in windows]
+    return np.concatenate(
+        [
+            np.add.reduce(
+                np.multiply(
+                    whole[a[at : at + _PAIRS]], whole[b[at : at + _PAIRS]], dtype=np.float64
+                ),
+                axis=1,
+            )
+            for at in range(0, len(a), _PAIRS)
+        ]
+    )
