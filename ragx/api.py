@@ -25,6 +25,7 @@ from ragx.errors import (
     ExtractionError,
     IndexMissing,
     ManifestMismatch,
+    MissingDependency,
     StoreError,
     UsageError,
 )
@@ -39,9 +40,10 @@ from ragx.query.pipeline import (
     run_query,
 )
 from ragx.query.spread import SpreadOptions
-from ragx.store.base import Counts, FileRow, LinkOptions, Reader
+from ragx.store.base import Counts, Evidence, FileRow, LinkOptions, Reader
+from ragx.store.communities import CommunityOptions, Partition
 from ragx.store.sqlite import SqliteReader
-from ragx.types import BuildReport, Chunk, DryRun, Progress, Verification
+from ragx.types import BuildReport, Chunk, DryRun, Hop, Progress, Verification
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,13 +57,18 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "ChunkResult",
+    "ChunkView",
+    "Community",
     "ContextLines",
     "Corpus",
+    "Evidence",
     "FileResult",
     "FileView",
     "IndexRequest",
+    "Neighbour",
     "QueryRequest",
     "Status",
+    "Way",
     "is_exclusion",
     "open_corpus",
     "query_terms",
@@ -105,6 +112,8 @@ class Status:
     skipped: Mapping[str, int]
     failed: tuple[FileRow, ...]
     unembedded: int
+    communities: int
+    communities_stale: bool
     settings_differ: str
     limits: Mapping[str, int]
 
@@ -115,6 +124,45 @@ class FileView:
 
     row: FileRow
     chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A chunk at the other end of an edge, and what the edge rests on."""
+
+    chunk: Chunk
+    edge: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkView:
+    """One chunk and its edges, the strongest first."""
+
+    chunk: Chunk
+    neighbours: tuple[Neighbour, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Community:
+    """A group of chunks that belong together; `chunk_ids` and `files` in order."""
+
+    number: int
+    label: str
+    chunk_ids: tuple[int, ...]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The strongest way between two places; strength 0 and no hops where none leads.
+
+    `places` holds the chunks at the ends of every hop, or the one in which both places meet.
+    """
+
+    strength: float
+    hops: tuple[Hop, ...]
+    evidence: Mapping[tuple[int, int], Sequence[Evidence]]
+    places: Mapping[int, Chunk]
 
 
 @dataclass(frozen=True)
@@ -176,7 +224,24 @@ class Corpus:
             except StoreError as fault:
                 # The run is committed; whoever reads next makes these files again.
                 report.notes.append((".ragx", f"{fault.message}; queries are slower until then"))
+        self._count_communities(report, anew=request.full or request.no_cache or request.edges_only)
         return report
+
+    def _count_communities(self, report: BuildReport, *, anew: bool) -> None:
+        """Find the communities of an index made as a whole; after an update they can wait."""
+        options = self._community_options()
+        with closing(SqliteReader(self.root)) as reader:
+            known = reader.known_communities(options)
+            if anew or known is None:
+                try:
+                    known = reader.communities(options)
+                except MissingDependency as fault:
+                    report.notes.append((".ragx", f"no communities: {fault.message}"))
+        report.communities_total = len(known.labels) if known else 0
+
+    def _community_options(self) -> CommunityOptions:
+        section = self.config.communities
+        return CommunityOptions(resolution=section.resolution, seed=section.seed)
 
     def dry_run(self, request: IndexRequest) -> DryRun:
         """Say what `index` would do: read and cut the files, embed and write nothing.
@@ -263,6 +328,7 @@ class Corpus:
             todo = make_plan(rows, seen, BuildOptions(scan_options, ChunkOptions()))
             changed = sum(1 for path in todo.paths("check") if self._differs(path, rows[path]))
             has_vectors = self.config.embeddings.provider != "none"
+            known = reader.known_communities(self._community_options()) if reader else None
             skipped = Counter(item.reason for item in seen.skipped)
             skipped.update(
                 row.status.removeprefix("skipped:")
@@ -280,6 +346,9 @@ class Corpus:
                 skipped=dict(sorted(skipped.items())),
                 failed=tuple(row for row in rows.values() if row.status in _FAILED),
                 unembedded=reader.unembedded(0)[0] if reader and has_vectors else 0,
+                communities=len(known.labels) if known else 0,
+                communities_stale=reader is not None
+                and (known is None or known.stamp != reader.graph_stamp()),
                 settings_differ=self._settings_differ(reader),
                 limits={
                     "max_file_bytes": scan_options.max_file_bytes,
@@ -291,21 +360,94 @@ class Corpus:
             if reader:
                 reader.close()
 
-    def chunk(self, chunk_id: int) -> Chunk:
-        """One stored chunk.
+    def chunk(self, chunk_id: int) -> ChunkView:
+        """One stored chunk and its edges, the strongest first.
 
         Raises:
             UsageError: code "no_such_chunk".
         """
         with closing(SqliteReader(self.root)) as reader:
-            chunk = reader.chunks([chunk_id]).get(chunk_id)
-        if chunk is None:
-            raise UsageError(
-                f"no chunk {chunk_id} in the index",
-                code="no_such_chunk",
-                hint="ids change with the text they stand for: query again, or ragx inspect file",
+            chunk = _known_chunk(reader, chunk_id)
+            return ChunkView(chunk, tuple(_neighbours(reader, chunk_id)))
+
+    def communities(self) -> tuple[Community, ...]:
+        """Communities of the graph, the largest first; found now if the graph has changed.
+
+        Raises:
+            MissingDependency: leidenalg or igraph is not installed.
+        """
+        with closing(SqliteReader(self.root)) as reader:
+            partition = reader.communities(self._community_options())
+            members = _members(reader, partition)
+            paths = reader.chunk_paths()
+        return tuple(
+            Community(
+                number, label, tuple(members[number]), tuple(dict.fromkeys(
+                    paths[chunk_id] for chunk_id in members[number]
+                )),
             )
-        return chunk
+            for number, label in enumerate(partition.labels)
+        )  # fmt: skip
+
+    def community(self, number: int) -> tuple[Community, tuple[Chunk, ...]]:
+        """One community with its chunks, in order of path and position.
+
+        Raises:
+            UsageError: code "no_such_community".
+        """
+        with closing(SqliteReader(self.root)) as reader:
+            partition = reader.communities(self._community_options())
+            if not 0 <= number < len(partition.labels):
+                raise UsageError(
+                    f"no community {number}: there are {len(partition.labels)}, counted from 0",
+                    code="no_such_community",
+                    hint="ragx inspect communities lists them",
+                )
+            ids = _members(reader, partition)[number]
+            found = reader.chunks(ids)
+        chunks = tuple(found[chunk_id] for chunk_id in ids)
+        files = tuple(dict.fromkeys(chunk.path for chunk in chunks))
+        return Community(number, partition.labels[number], tuple(ids), files), chunks
+
+    def path(self, one: str, other: str, cwd: Path) -> Way:
+        """The strongest way through the graph between two places: chunk ids or files.
+
+        Raises:
+            UsageError: code "no_such_chunk" or "no_such_file".
+        """
+        from ragx.algo.graph import EDGE_KINDS
+        from ragx.algo.paths import strongest_path
+
+        with closing(SqliteReader(self.root)) as reader:
+            graph = reader.graph()
+            ends = [
+                graph.nodes_of(self._chunk_ids(reader, name, cwd)).tolist() for name in (one, other)
+            ]
+            found = strongest_path(graph, *ends)
+            if found is None:
+                return Way(0.0, (), {}, {})
+            strength, steps = found
+            hops = tuple(
+                Hop(
+                    int(graph.ids[step.parent]),
+                    int(graph.ids[step.node]),
+                    EDGE_KINDS[graph.kinds[step.edge]],
+                    float(graph.weights[step.edge]),
+                )
+                for step in steps
+            )
+            evidence = reader.evidence({(hop.source, hop.target) for hop in hops})
+            shared = sorted(set(ends[0]) & set(ends[1]))[:1]
+            ids = {chunk_id for hop in hops for chunk_id in (hop.source, hop.target)}
+            ids |= {int(graph.ids[node]) for node in shared}
+            return Way(strength, hops, evidence, reader.chunks(sorted(ids)))
+
+    def _chunk_ids(self, reader: Reader, name: str, cwd: Path) -> list[int]:
+        """A chunk by its number, or all chunks of a file; a file of that very name wins."""
+        if name.isdecimal() and reader.file(name) is None:
+            return [_known_chunk(reader, int(name)).chunk_id]
+        path, _ = self._file_row(reader, name, cwd)
+        return [chunk.chunk_id for chunk in reader.chunks_of(path)]
 
     def file(self, name: str, cwd: Path) -> FileView:
         """One indexed file with its chunks.
@@ -314,15 +456,19 @@ class Corpus:
             UsageError: code "no_such_file"; the nearest names are in the hint.
         """
         with closing(SqliteReader(self.root)) as reader:
-            path = self._indexed_path(reader, name, cwd)
-            row = reader.file(path)
-            if row is None:
-                raise UsageError(
-                    f"{name} is not in the index",
-                    code="no_such_file",
-                    hint=_nearest(path, reader.files()),
-                )
+            path, row = self._file_row(reader, name, cwd)
             return FileView(row, tuple(reader.chunks_of(path)))
+
+    def _file_row(self, reader: Reader, name: str, cwd: Path) -> tuple[str, FileRow]:
+        path = self._indexed_path(reader, name, cwd)
+        row = reader.file(path)
+        if row is None:
+            raise UsageError(
+                f"{name} is not in the index",
+                code="no_such_file",
+                hint=_nearest(path, reader.files()),
+            )
+        return path, row
 
     def _indexed_path(self, reader: Reader, name: str, cwd: Path) -> str:
         """A path as results give it, or as the user sees it from where they stand."""
@@ -592,6 +738,40 @@ def _first_difference(
         if now and stored != now:
             return key, stored, now
     return "the embedding", old, new
+
+
+def _known_chunk(reader: Reader, chunk_id: int) -> Chunk:
+    chunk = reader.chunks([chunk_id]).get(chunk_id)
+    if chunk is None:
+        raise UsageError(
+            f"no chunk {chunk_id} in the index",
+            code="no_such_chunk",
+            hint="ids change with the text they stand for: query again, or ragx inspect file",
+        )
+    return chunk
+
+
+def _neighbours(reader: Reader, chunk_id: int) -> list[Neighbour]:
+    """Every edge of a chunk, the strongest first, ties by place."""
+    graph = reader.graph()
+    node = int(graph.nodes_of([chunk_id])[0])
+    if node < 0:
+        return []
+    row = graph.targets[int(graph.indptr[node]) : int(graph.indptr[node + 1])]
+    ids = graph.ids[row].tolist()
+    chunks = reader.chunks(ids)
+    evidence = reader.evidence({(chunk_id, other) for other in ids})
+    found = [Neighbour(chunks[pair[1]], edge) for pair, edges in evidence.items() for edge in edges]
+    found.sort(key=lambda item: (-item.edge.weight, item.chunk.path, item.chunk.ordinal))
+    return found
+
+
+def _members(reader: Reader, partition: Partition) -> list[list[int]]:
+    """Chunk ids of each community, in order of path and position."""
+    members: list[list[int]] = [[] for _ in partition.labels]
+    for chunk_id, number in zip(reader.graph().ids.tolist(), partition.of, strict=True):
+        members[number].append(chunk_id)
+    return members
 
 
 def _is_unicode(name: str) -> bool:

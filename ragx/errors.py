@@ -10,6 +10,7 @@
     │   ├── ProviderRefused        it answered no, and asking again cannot help (401, 404, ...)
     │   ├── InputTooLong           one text is over the model's limit
     │   └── BadEmbedding           the reply is not what was asked for (count, dimension, NaN)
+    ├── MissingDependency        a part needs a library that is not installed
     └── StoreError               the index cannot be read or written
         ├── IndexMissing           there is no index yet
         ├── IndexBusy              another process is writing
@@ -35,6 +36,7 @@ __all__ = [
     "IndexMissing",
     "InputTooLong",
     "ManifestMismatch",
+    "MissingDependency",
     "ProviderError",
     "ProviderRefused",
     "ProviderUnavailable",
@@ -124,6 +126,12 @@ class BadEmbedding(ProviderError):
     """A reply does not hold the vectors that were asked for."""
 
     default_code = "bad_embedding"
+
+
+class MissingDependency(RagxError):
+    """A part of ragx needs a library that is not installed."""
+
+    default_code = "missing_dependency"
 
 
 class StoreError(RagxError):

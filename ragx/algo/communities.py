@@ -13,14 +13,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ragx.algo.chunking.graphemes import boundary_at_or_before
 from ragx.algo.chunking.languages import kind_of, language_of
 from ragx.algo.lexical import analyse
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["LABEL_CHARS", "Member", "detect", "label_communities"]
 
@@ -60,6 +61,8 @@ def detect(
     Source: Traag, Waltman and van Eck, "From Louvain to Leiden", Scientific Reports 9:5233, 2019;
         quality of Reichardt and Bornholdt, Physical Review E 74:016110, 2006.
     """
+    import numpy as np
+
     if not (math.isfinite(resolution) and resolution > 0):
         raise ValueError(f"resolution is {resolution}; it must be above 0")
     if not 0 <= seed < 2**31:
@@ -78,6 +81,8 @@ def _simple_edges(
     n: int, src: NDArray[Any], dst: NDArray[Any], weights: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return each connected pair once as low < high, in order, with its largest weight."""
+    import numpy as np
+
     if n < 0 or not src.ndim == dst.ndim == weights.ndim == 1:
         raise ValueError("edges must be three flat arrays over n >= 0 nodes")
     if not len(src) == len(dst) == len(weights):
@@ -104,6 +109,7 @@ def _leiden(
     # GPL and slow to load: only whoever asks for communities needs them.
     import igraph
     import leidenalg
+    import numpy as np
 
     partition = leidenalg.find_partition(
         igraph.Graph(n=n, edges=edges.tolist()),
@@ -118,6 +124,8 @@ def _leiden(
 
 def _canonical(membership: NDArray[np.int64]) -> NDArray[np.int32]:
     """Renumber communities by falling size, then by lowest node."""
+    import numpy as np
+
     _, first, inverse, sizes = np.unique(
         membership, return_index=True, return_inverse=True, return_counts=True
     )

@@ -53,7 +53,8 @@ def fold(
 
 def _entry(path: str, hits: Sequence[Hit], weight_of: Callable[[str], float]) -> FileHit:
     weight = weight_of(path)
-    further = [weight * hit.score for hit in hits[1:]]
+    # What the graph lifts says where to look, not how much a file has to say.
+    further = [weight * hit.unheated for hit in hits[1:]]
     terms = {"best": hits[0].score, "further": math.fsum(further)}
     # Summed at once: rounding in between would break ties of equal sums.
     return FileHit(path, math.fsum((hits[0].score, *further)), tuple(hits), terms)

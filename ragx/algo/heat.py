@@ -114,8 +114,8 @@ def propagate(
     """Spread the seeds' scores over the graph; a node keeps the maximum of what reaches it.
 
     Along an edge u -> t of weight w: heat_t = heat_u x w x weights[kind] x decay, divided by the
-    damping of u and t. Of equal heat the lower parent, then the lower edge wins. No heat returns to the
-    seed it came from.
+    damping of u and t. Of equal heat the lower parent, then the lower edge wins. No heat returns to
+    the seed it came from.
 
     Args:
         graph: n nodes.

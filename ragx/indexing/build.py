@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -70,7 +70,7 @@ class BuildOptions:
 
     scan: ScanOptions
     chunking: ChunkOptions
-    linking: LinkOptions = LinkOptions()
+    linking: LinkOptions = field(default_factory=LinkOptions)
     part_tokens: int = 256
     only: Collection[str] | None = None
     force: Collection[str] = ()

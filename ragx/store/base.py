@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ragx.algo.graph import CsrGraph
+    from ragx.store.communities import CommunityOptions, Partition
 
 __all__ = [
     "CommitResult",
@@ -161,6 +162,9 @@ class Reader(Protocol):
     def chunks(self, chunk_ids: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by id; unknown ids are absent."""
 
+    def chunk_paths(self) -> dict[int, str]:
+        """File of every chunk."""
+
     def chunks_of(self, path: str) -> list[Chunk]:
         """All chunks of a file in order."""
 
@@ -201,6 +205,17 @@ class Reader(Protocol):
 
     def graph_stamp(self) -> str:
         """What changes with the graph."""
+
+    def communities(self, options: CommunityOptions) -> Partition:
+        """Communities of the graph; found now if nobody has asked since it changed.
+
+        Raises:
+            MissingDependency: leidenalg or igraph is not installed.
+        """
+
+    def known_communities(self, options: CommunityOptions) -> Partition | None:
+        """The communities that were found last, be they of an older graph; None if none are
+        known."""
 
     def evidence(self, pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], list[Evidence]]:
         """Edges between the given pairs of chunks, the strongest first, with what the text says;

@@ -45,8 +45,10 @@ _HEADER = struct.Struct("<8s16sQQ16s8s")
 
 # A name in more chunks than this is a word of the trade, not a pointer.
 _COMMON_SHARE, _MIN_COMMON = 0.02, 20
-# A symbol that the using file neither imports nor has beside it is often another of that name.
-_UNSEEN_SYMBOL = 0.3
+# A symbol that the using file cannot see, as far as imports tell, is often another of that name.
+_UNSEEN_SYMBOL = 0.2
+# Where a directory is a package: its files see each other without an import.
+_DIRECTORY_PACKAGES = frozenset({"go", "java", "kotlin", "scala", "csharp", "swift", "c", "cpp"})
 
 
 class _Nodes:
@@ -56,15 +58,22 @@ class _Nodes:
         import numpy as np
 
         rows = db.execute(
-            "SELECT c.chunk_id, c.file_id, f.path FROM chunks c JOIN files f USING (file_id)"
-            " ORDER BY f.path, c.ordinal"
+            "SELECT c.chunk_id, c.file_id, f.path, f.language FROM chunks c"
+            " JOIN files f USING (file_id) ORDER BY f.path, c.ordinal"
         ).fetchall()
         table = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
         self.ids = np.ascontiguousarray(table[:, 0])
         self.files = np.ascontiguousarray(table[:, 1])
         numbers: dict[str, int] = {}
-        self.directories = np.array(
-            [numbers.setdefault(row[2].rpartition("/")[0], len(numbers)) for row in rows], np.int64
+        # Number of the package that a chunk's directory makes; its own where that means nothing.
+        self.packages = np.array(
+            [
+                numbers.setdefault(path.rpartition("/")[0], len(numbers))
+                if language in _DIRECTORY_PACKAGES
+                else -1 - file_id
+                for _, file_id, path, language in rows
+            ],
+            np.int64,
         )
         self._order = np.argsort(self.ids, kind="stable")
         self._sorted = self.ids[self._order]
@@ -98,8 +107,8 @@ def _table(db: sqlite3.Connection, sql: str, width: int) -> NDArray[np.int64]:
 def _name_edges(
     db: sqlite3.Connection, nodes: _Nodes, imports: Edges | None
 ) -> Iterator[tuple[str, Edges]]:
-    """From the chunk that holds a name to those that bear it; rarer names weigh more, and symbols
-    of files that the using one imports, or stands beside."""
+    """From the chunk that holds a name to those that bear it; rarer names weigh more, and so do
+    symbols that the using file can see."""
     import numpy as np
 
     bearers = _table(db, "SELECT name, chunk_id, kind FROM names ORDER BY name, chunk_id", 3)
@@ -139,10 +148,10 @@ def _in_sight(
     target: NDArray[np.int64],
     imports: Edges | None,
 ) -> NDArray[np.bool_]:
-    """Whether the files of two nodes share a directory, or one imports the other."""
+    """Whether the files of two nodes are one package, or one imports the other."""
     import numpy as np
 
-    beside: NDArray[np.bool_] = nodes.directories[source] == nodes.directories[target]
+    beside: NDArray[np.bool_] = nodes.packages[source] == nodes.packages[target]
     if imports is None:
         return beside
     a, b = nodes.files[imports[0]], nodes.files[imports[1]]
@@ -388,7 +397,10 @@ def _name_evidence(
             "SELECT n.kind, m.char_start, m.char_end,"
             " (SELECT count(*) FROM mentions x WHERE x.name = m.name)"
             " FROM mentions m JOIN names n ON n.name = m.name AND n.chunk_id = ?"
-            " WHERE m.chunk_id = ? ORDER BY m.char_start",
+            # As with edges, what the own file bears points at nobody.
+            " WHERE m.chunk_id = ? AND NOT EXISTS (SELECT 1 FROM names o JOIN chunks c"
+            " USING (chunk_id) WHERE o.name = m.name AND c.file_id ="
+            " (SELECT file_id FROM chunks WHERE chunk_id = m.chunk_id)) ORDER BY m.char_start",
             (target, source),
         ):
             name = "mention" if kind == TITLE else "symbol"

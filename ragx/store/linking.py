@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import xxhash
 
 from ragx.algo.chunking.languages import kind_of
-from ragx.algo.lexical import UNSPACED_CHARACTER, fold
+from ragx.algo.lexical import UNSPACED_CHARACTER, analyse, fold
 from ragx.algo.mentions import NameTree, find_symbols, is_telling, is_telling_symbol
 from ragx.store.base import StagedChunk
 
@@ -178,10 +178,10 @@ def _expression(kind: int, key: str) -> str:
 def _is_indexed(word: str) -> bool:
     """Whether the index is sure to hold a folded word as a term.
 
-    Not of characters younger than SQLite's tables, which know Unicode 3.2 at the least; nor of
-    single jamo, which are one term with those beside them.
+    Not of characters younger than SQLite's tables, which know Unicode 3.2 at the least, nor of
+    marks that stand for no word; single jamo are one term with those beside them.
     """
     if word.isascii():
         return True
     known = any(unicodedata.ucd_3_2_0.category(character)[0] != "C" for character in word)
-    return known and not _JAMO.search(word)
+    return known and bool(analyse(word)) and not _JAMO.search(word)

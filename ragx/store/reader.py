@@ -6,13 +6,19 @@ import contextlib
 import sqlite3
 import stat
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragx.errors import IndexMissing
 from ragx.store import schema, seal, vectors
 from ragx.store.base import Counts, Digests, Evidence, FileRow, Scored
+from ragx.store.communities import (
+    CommunityOptions,
+    Partition,
+    find_communities,
+    read_communities,
+)
 from ragx.store.connect import DATABASE_NAME, connect_reading, index_directory
 from ragx.store.edges import derive_graph, find_evidence, map_graph, write_graph
 from ragx.store.faults import reading, translated
@@ -132,6 +138,14 @@ class SqliteReader:
             )
             return {row[0]: to_chunk(row) for row in rows}
 
+    def chunk_paths(self) -> dict[int, str]:
+        with reading("reading chunks"):
+            return dict(
+                self._db.execute(
+                    "SELECT c.chunk_id, f.path FROM chunks c JOIN files f USING (file_id)"
+                )
+            )
+
     def chunks_of(self, path: str) -> list[Chunk]:
         with reading("reading chunks"):
             return [
@@ -245,6 +259,29 @@ class SqliteReader:
     def graph_stamp(self) -> str:
         with reading("reading the graph"):
             return graph_stamp(self._db).hex()
+
+    def communities(self, options: CommunityOptions) -> Partition:
+        graph = self.graph()
+        with reading("finding communities"):
+            return find_communities(
+                self._directory,
+                graph,
+                self.graph_stamp(),
+                options,
+                self._described,
+                keep=self._is_current(),
+            )
+
+    def known_communities(self, options: CommunityOptions) -> Partition | None:
+        return read_communities(self._directory, options)
+
+    def _described(self) -> Iterator[tuple[Chunk, str]]:
+        """Every chunk with its document's title, in the order of the graph."""
+        rows = self._db.execute(
+            f"SELECT {CHUNK_COLUMNS}, f.title FROM chunks c JOIN files f USING (file_id)"
+            " ORDER BY f.path, c.ordinal"
+        )
+        return ((to_chunk(row[:-1]), row[-1]) for row in rows)
 
     def evidence(self, pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], list[Evidence]]:
         graph = self.graph()

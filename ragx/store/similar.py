@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
+from ragx.errors import IndexDamaged
 from ragx.store.base import LinkOptions
+from ragx.store.faults import REBUILD_HINT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +31,8 @@ __all__ = ["similar_edges", "update_neighbours"]
 _KEY_BYTES = 16
 _ENTRY_BYTES = _KEY_BYTES + 4  # key of the neighbour, float32 similarity
 _SHARED = 0  # owner of a stretch that several chunks share
+# As the vector index sees it: a key whose vector is lost stands for nothing.
+_HAS_VECTOR = "key IN (SELECT key FROM embeddings)"
 _PAIRS = 1 << 14  # chunk pairs whose whole vectors are compared at a time
 
 
@@ -85,8 +89,10 @@ def _stretches(db: sqlite3.Connection, options: LinkOptions) -> _Stretches:
         pairs = sorted((_whole_key(keys), chunk) for chunk, keys in _windows_by_chunk(db))
     else:
         pairs = db.execute(
-            "SELECT key, chunk_id FROM parts UNION SELECT key, chunk_id FROM windows"
-            " WHERE chunk_id NOT IN (SELECT chunk_id FROM parts) ORDER BY key, chunk_id"
+            "SELECT key, chunk_id FROM (SELECT key, chunk_id FROM parts"
+            " UNION SELECT key, chunk_id FROM windows"
+            " WHERE chunk_id NOT IN (SELECT chunk_id FROM parts))"
+            f" WHERE {_HAS_VECTOR} ORDER BY key, chunk_id"
         ).fetchall()
     chunks = np.array([chunk for _, chunk in pairs], np.int64)
     joined = np.frombuffer(b"".join(key for key, _ in pairs), "u1").reshape(-1, _KEY_BYTES)
@@ -108,7 +114,9 @@ def _stretches(db: sqlite3.Connection, options: LinkOptions) -> _Stretches:
 
 def _windows_by_chunk(db: sqlite3.Connection) -> list[tuple[int, list[bytes]]]:
     found: dict[int, list[bytes]] = {}
-    for chunk_id, key in db.execute("SELECT chunk_id, key FROM windows ORDER BY chunk_id, window"):
+    for chunk_id, key in db.execute(
+        f"SELECT chunk_id, key FROM windows WHERE {_HAS_VECTOR} ORDER BY chunk_id, window"
+    ):
         found.setdefault(chunk_id, []).append(key)
     return list(found.items())
 
@@ -147,6 +155,8 @@ def _embeddings(db: sqlite3.Connection) -> dict[bytes, NDArray[np.float32]]:
     ).fetchall()
     if not rows:
         return {}
+    if len({len(row[1]) for row in rows}) > 1:
+        raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
     matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f2").reshape(len(rows), -1)
     return dict(zip((row[0] for row in rows), matrix.astype(np.float32), strict=True))
 

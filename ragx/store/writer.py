@@ -249,6 +249,7 @@ class SqliteWriter:
                 [
                     (staged.chunk.chunk_id, part, key)
                     for staged in chunks
+                    if staged.window_keys  # without a whole vector there is nothing to compare
                     for part, key in enumerate(staged.part_keys)
                 ],
             )

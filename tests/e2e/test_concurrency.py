@@ -93,7 +93,7 @@ def names(answer: dict[str, Any]) -> set[str]:
 def test_eight_queries_at_once_where_nothing_is_ready(served: Path, ask: Ask, start: Start) -> None:
     """HOSTILE: eight cold `query` runs at once on a fresh index; the vectors' file is missing."""
     ask("index", cwd=served)
-    for name in ("vectors.bin", "index.seal", "index.db-shm", "index.db-wal"):
+    for name in ("vectors.bin", "graph.bin", "index.seal", "index.db-shm", "index.db-wal"):
         (served / ".ragx" / name).unlink(missing_ok=True)
     processes = [start("query", "zebra", "--json", cwd=served) for _ in range(8)]
     outputs = [process.communicate(timeout=60) for process in processes]
@@ -101,7 +101,8 @@ def test_eight_queries_at_once_where_nothing_is_ready(served: Path, ask: Ask, st
     assert len({out for out, _ in outputs}) == 1
     assert {err for _, err in outputs} == {b""}
     assert json.loads(outputs[0][0])["stages"]["vector"] == "used"
-    assert (served / ".ragx" / "vectors.bin").exists()  # made again for the next one
+    for name in ("vectors.bin", "graph.bin"):  # made again for the next one
+        assert (served / ".ragx" / name).exists()
     assert list((served / ".ragx").glob("*.tmp")) == []
 
 

@@ -27,7 +27,7 @@ FILES = {
 }
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 DAMAGES = ("half", "zeros", "empty", "longer", *(f"flip at {share}" for share in SHARES))
-AT_REST = (".gitignore", "index.db", "index.seal", "vectors.bin", "writer.lock")
+AT_REST = (".gitignore", "graph.bin", "index.db", "index.seal", "vectors.bin", "writer.lock")
 GRAPH = ("vectors.hnsw", "vectors.hnsw.json", "vectors.bin")
 LOG = ("index.db-wal", "index.db-shm", "index.db")
 
@@ -116,7 +116,7 @@ def test_a_file_at_rest(root: Path, ask: Ask, name: str) -> None:
     ask("index", cwd=root)
     patient = Patient(root, ask)
     # Of files that hold nothing, some damages stand for all.
-    hows = DAMAGES if name.startswith(("index", "vectors")) else DAMAGES[:5]
+    hows = DAMAGES if name.startswith(("graph", "index", "vectors")) else DAMAGES[:5]
     said = {how: patient.suffer(name, how) for how in hows}
     if name == "index.db":
         assert all(said.values()), said  # no damage to the one that counts goes unnoticed

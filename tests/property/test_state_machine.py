@@ -1,15 +1,17 @@
 """Whatever is done to a corpus, and however runs end, the next run makes the index a fresh one.
 
 A machine edits a real directory and drives the library. After each run that succeeds, the index
-must equal one built elsewhere from a copy of the tree, answers included; readers that were open
-all the while must still give the answers they gave at first. `RAGX_SEQUENCES=200` runs more of
-them (research/increments.md).
+must equal one built elsewhere from a copy of the tree, answers and graph included, and row by row
+what the graph is derived from, since a graph may hide stale rows; readers that were open all the
+while must still give the answers they gave at first. `RAGX_SEQUENCES=200` runs more of them
+(research/increments.md).
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import tempfile
 import time
 from contextlib import closing
@@ -35,6 +37,7 @@ from ragx.indexing.scan import scan
 from ragx.providers.fakes import HashEmbedder
 from ragx.query.seeds import COLUMN_WEIGHTS
 from ragx.store.base import Digests
+from ragx.store.edges import graph_digest
 from ragx.store.sqlite import SqliteReader, SqliteWriter
 from ragx.types import Progress
 
@@ -42,25 +45,81 @@ SEQUENCES = int(os.environ.get("RAGX_SEQUENCES", "40"))
 STEPS = 15
 AHEAD_NS = 10_000_000_000
 
-PATHS = ["a.md", "b.py", "sub/a.md", "sub/c.txt", "sub/deep/d.md", "a.md/e.md", "ä b.md", ".f.md"]
+PATHS = [
+    *("a.md", "b.py", "sub/a.md", "sub/c.txt", "sub/deep/d.md", "a.md/e.md", "ä b.md", ".f.md"),
+    *("lib.py", "sub/lib.py", "red panda.md", "日本語.md", "new/index.md"),
+]
 DIRECTORIES = ["sub", "sub/deep", "new", "new/sub"]
 WORDS = ["zebra", "apple", "getName", "naïve", "日本語", "2026.4", "snake_case", "poison"]
-QUERIES = ["zebra apple", "name 日本", "2026.4 snake", '"h1"']
+QUERIES = ["zebra apple", "name 日本", "2026.4 snake", '"h1"', "red panda"]
 EXPRESSIONS = ['"zebra"', '"apple" OR "name"', '"日本"', '"md"']
 IGNORES = ["", "a.md\n", "sub/\n", "*\n!*.py\n", "/sub/*\n!/sub/deep/\n", "ä*\n"]
+# Names of files, some inside others; composed and in pieces, with a sign that folds to several.
+TITLES = [
+    *("Zebra", "Red Panda", "Red Panda Farm", "Panda Farm", "日本語", "日本語の本", "Café Crème"),
+    *("Cafe\u0301 Cre\u0300me", "½ Pint", "Col\u0140ecció", "H1", "Quagga (animal)", "Quagga"),
+]
+SYMBOLS = ["compute_total", "parseTree", "ZebraStripe", "計算_する", "naïve_sum"]
+GRAPH_TABLES = ("names", "mentions", "links", "windows", "parts", "neighbours")
+GRAPH_SETTINGS = [
+    *(("k", 2), ("k", 3), ("edge_source", "chunk"), ("edge_source", "subchunk")),
+    *(("subchunk_size_tokens", 16), ("subchunk_size_tokens", 24), ("near_dup_sim", 0.99)),
+]
 
 sentence = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
+title = st.sampled_from(TITLES)
+symbol = st.sampled_from(SYMBOLS)
+target = st.sampled_from([*PATHS, "../a.md", "deep/d.md", "/sub/c.txt", "new", ""])
+fragment = st.sampled_from(["", "", "#H1", "#h2", "#red-panda", "#日本語", "#nowhere"])
+pointer = st.one_of(
+    st.builds("see {0}, not the zebra".format, title),
+    st.builds("see {0}, not the zebra".format, title),
+    st.builds("a `{0}` of it".format, st.one_of(title, symbol)),
+    st.builds("[there](<{0}{1}>)".format, target, fragment),
+    st.builds("[[{0}{1}]]".format, st.one_of(title, target), fragment),
+)
 section = st.builds(
-    lambda level, title, body, times: f"{'#' * level} H{title}\n\n{(body + '. ') * times}\n\n",
+    lambda level, title, body, times, points: (
+        f"{'#' * level} {title}\n\n{(body + '. ') * times}{'; '.join(points)}\n\n"
+    ),
     st.integers(1, 3),
-    st.integers(0, 2),
+    st.one_of(st.integers(0, 2).map("H{}".format), title),
     sentence,
     st.sampled_from([1, 1, 3, 12]),
+    st.lists(pointer, max_size=3),
 )
-code = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(
-    lambda names: "".join(f"def f{i}():\n    return '{name}'\n\n\n" for i, name in enumerate(names))
+shared = st.sampled_from(
+    [f"# Licence {i}\n\n" + "Granted to all who ask for it. " * 6 + "\n\n" for i in range(2)]
 )
-text = st.one_of(st.lists(section, min_size=1, max_size=4).map("".join), sentence, code)
+imports = st.one_of(
+    st.just(""),
+    st.builds(
+        "from {0} import {1}\n\n".format, st.sampled_from(["b", "lib", "sub.lib", ".lib"]), symbol
+    ),
+    st.builds("import {0}\n\n".format, st.sampled_from(["b", "lib", "sub.lib"])),
+)
+function = st.one_of(
+    st.builds("def {0}():\n    return '{1}'\n\n\n".format, symbol, st.sampled_from(WORDS)),
+    st.builds("def f():\n    return {0}('{1}')\n\n\n".format, symbol, title),
+)
+code = st.builds(
+    lambda head, body: head + "".join(body), imports, st.lists(function, min_size=1, max_size=3)
+)
+_texts = st.one_of(
+    st.lists(st.one_of(section, section, shared), min_size=1, max_size=4).map("".join),
+    st.lists(section, min_size=1, max_size=2).map("".join),
+    sentence,
+    code,
+)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """A file's text; one step, because hypothesis spells out what strategies are made of."""
+    return draw(_texts)
+
+
+text = texts()
 content = st.one_of(
     text.map(str.encode),
     text.map(str.encode),
@@ -74,6 +133,8 @@ edit = st.one_of(
     st.tuples(st.just("write"), path, content),
     st.tuples(st.just("write"), path, content),
     st.tuples(st.just("append"), path, text.map(str.encode), st.booleans()),
+    st.tuples(st.just("write_to_all"), st.lists(path, min_size=2, max_size=6), text),
+    st.tuples(st.just("entitle"), st.lists(path, min_size=1, max_size=5), title),
     st.tuples(st.just("touch"), path, st.sampled_from([0, 10**9])),
     st.tuples(st.just("edit_unseen"), st.integers(0, 7), st.booleans()),
     st.tuples(st.just("edit_unseen"), st.integers(0, 7), st.booleans()),
@@ -94,8 +155,17 @@ class Killed(Exception):
     """The run ends here, as if by a power cut of the caller."""
 
 
+def rows_of(root: Path) -> dict[str, list[Any]]:
+    """All rows of the tables that edges are derived from."""
+    with closing(sqlite3.connect(root / ".ragx" / "index.db")) as db:
+        return {
+            table: db.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
+            for table in GRAPH_TABLES
+        }
+
+
 def answers(reader: SqliteReader) -> object:
-    """What a snapshot says, its vectors included."""
+    """What a snapshot says, its vectors and its graph included."""
     files = reader.files()
     vector = HashEmbedder().embed_query("zebra apple")
     return (
@@ -105,6 +175,8 @@ def answers(reader: SqliteReader) -> object:
         reader.vector(vector, depth=999) if reader.counts().vectors else None,
         reader.counts(),
         reader.generation,
+        graph_digest(reader.graph()),
+        reader.digests().edges,
     )
 
 
@@ -127,13 +199,18 @@ class IndexMachine(RuleBasedStateMachine):
         self.root.mkdir()
         self.readers: list[tuple[SqliteReader, object]] = []
         self.settings = {"size_tokens": 32, "overlap": 0.15, "exclude": "", "prefix": ""}
+        self.graph = {"k": 2, "min_edge_sim": 0.3, "edge_source": "subchunk",
+                      "subchunk_size_tokens": 16, "near_dup_sim": 0.9}  # fmt: skip
         self.outdated = False
+        self.edges_outdated = False
         self.embedders: list[HashEmbedder] = []
         self.poisoned = False
         self.ahead_ns = 0
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr("ragx.providers.registry.open_embedder", self.embedder)
         self.patch.setattr("ragx.providers.registry.fingerprint", self.fingerprint)
+        # So few that names start and stop counting all the time.
+        self.patch.setattr("ragx.store.linking.MAX_BEARERS", 2)
         # A clock that can be ahead, so that files need not be two seconds old to count as settled.
         clock = SimpleNamespace(
             time_ns=lambda: time.time_ns() + self.ahead_ns, monotonic=time.monotonic
@@ -160,7 +237,7 @@ class IndexMachine(RuleBasedStateMachine):
         def refuse(passage: str) -> ProviderError | None:
             return BadEmbedding("refused") if self.poisoned and "poison" in passage else None
 
-        embedder = HashEmbedder(options, max_tokens=25, fail=refuse)
+        embedder = HashEmbedder(options, max_tokens=self.limit, fail=refuse)
         self.embedders.append(embedder)
         return embedder
 
@@ -173,10 +250,12 @@ class IndexMachine(RuleBasedStateMachine):
 
     def write_settings(self) -> None:
         exclude = f'exclude = ["{self.settings["exclude"]}"]\n' if self.settings["exclude"] else ""
+        graph = "".join(f"{name} = {value!r}\n" for name, value in self.graph.items())
         (self.root / "ragx.toml").write_text(
             f"[corpus]\n{exclude}[chunking]\nsize_tokens = {self.settings['size_tokens']}\n"
             f"overlap = {self.settings['overlap']}\n[embeddings]\n"
             f'provider = "{self.provider}"\ndoc_prefix = "{self.settings["prefix"]}"\n'
+            f"[graph]\n{graph}"
         )
 
     def room_for(self, target: Path) -> None:
@@ -190,9 +269,13 @@ class IndexMachine(RuleBasedStateMachine):
 
     # The tree.
 
-    @initialize(provider=st.sampled_from(["builtin", "builtin", "none"]), data=content)
-    def begin(self, provider: str, data: bytes) -> None:
-        self.provider = provider
+    @initialize(
+        provider=st.sampled_from(["builtin", "builtin", "builtin", "none"]),
+        limit=st.sampled_from([25, None]),  # with a limit, windows are shorter than parts would be
+        data=content,
+    )
+    def begin(self, provider: str, limit: int | None, data: bytes) -> None:
+        self.provider, self.limit = provider, limit
         self.write_settings()
         self.write("a.md", data)
         self.write("sub/c.txt", b"zebra apple\n")
@@ -220,6 +303,20 @@ class IndexMachine(RuleBasedStateMachine):
         if target.is_file():
             old = target.read_bytes()
             target.write_bytes(data + old if front else old + data)
+
+    def write_to_all(self, names: list[str], text: str) -> None:
+        for name in names:
+            self.write(name, text.encode())
+
+    def entitle(self, names: list[str], title: str) -> None:
+        """Give files a title, or take it from those that have it."""
+        for name in names:
+            target = self.root / name
+            line = f"# {title}\n\n".encode()
+            if target.is_file() and target.read_bytes().startswith(line):
+                target.write_bytes(target.read_bytes().removeprefix(line))
+            elif target.is_file():
+                target.write_bytes(line + target.read_bytes())
 
     def touch(self, name: str, seconds: int) -> None:
         target = self.root / name
@@ -281,10 +378,18 @@ class IndexMachine(RuleBasedStateMachine):
         if change[0] != "prefix" or self.provider != "none":
             self.outdated = True
 
+    @rule(change=st.sampled_from(GRAPH_SETTINGS))
+    def change_what_shapes_the_edges(self, change: tuple[str, Any]) -> None:
+        before = dict(self.graph)
+        self.graph[change[0]] = change[1]
+        self.write_settings()
+        if self.graph != before and digests(self.root) is not None:
+            self.edges_outdated = True
+
     # Runs.
 
-    def fresh(self) -> tuple[Digests, list[Any]]:
-        """Digests and answers of an index of a copy of the tree, built from nothing."""
+    def fresh(self) -> tuple[Digests, list[Any], dict[str, list[Any]]]:
+        """Digests, answers and rows of an index of a copy of the tree, built from nothing."""
         elsewhere = self.base / "fresh"
         shutil.copytree(self.root, elsewhere, ignore=shutil.ignore_patterns(".ragx"))
         try:
@@ -292,7 +397,7 @@ class IndexMachine(RuleBasedStateMachine):
             corpus.index(IndexRequest())
             found = digests(elsewhere)
             assert found is not None
-            return found, self.found(corpus)
+            return found, self.found(corpus), rows_of(elsewhere)
         finally:
             shutil.rmtree(elsewhere)
 
@@ -309,19 +414,48 @@ class IndexMachine(RuleBasedStateMachine):
                 self.corpus().index(IndexRequest())
             except ManifestMismatch:
                 full = True
+        if self.edges_outdated and not full:
+            try:
+                self.corpus().index(IndexRequest())
+            except ManifestMismatch:
+                self.make_edges_anew()
         report = self.corpus().index(IndexRequest(full=full))
         assert report.failed == []
-        self.outdated = False
+        self.outdated = self.edges_outdated = False
         self.check_all(ahead)
+
+    @precondition(lambda self: not self.outdated)
+    @rule()
+    def make_edges_anew(self) -> None:
+        """Rows that files decide stay; the others follow from them."""
+        before = digests(self.root)
+        if before is None:
+            return
+        rows = rows_of(self.root)
+        self.corpus().index(IndexRequest(edges_only=True))
+        now, after = digests(self.root), rows_of(self.root)
+        assert now is not None
+        assert (now.files, now.postings) == (before.files, before.postings)
+        assert all(rows[table] == after[table] for table in ("names", "links", "windows"))
+        whole = all(row.status != "unembedded" for row in self.stored_rows().values())
+        if whole and not self.edges_outdated:
+            assert (now, after) == (before, rows)
+        self.edges_outdated = False
 
     def check_all(self, ahead: bool) -> None:
         stored = digests(self.root)
-        fresh, found = self.fresh()
+        fresh, found, rows_then = self.fresh()
+        rows_now = rows_of(self.root)
+        for table, expected in rows_then.items():
+            assert rows_now[table] == expected, table
         assert stored == fresh
         assert self.found(self.corpus()) == found
         with closing(SqliteReader(self.root)) as reader:
             counts = reader.counts()
             rows = reader.files()
+            graph = reader.graph()
+        assert graph_digest(graph) == fresh.edges
+        assert graph.n_edges == counts.edges
         assert counts.chunks == counts.postings == sum(row.n_chunks for row in rows.values())
         assert counts.vectors == (0 if self.provider == "none" else counts.chunks)
         todo = self.plan(rows)
@@ -340,7 +474,7 @@ class IndexMachine(RuleBasedStateMachine):
         assert isinstance(options, BuildOptions)
         return make_plan(rows, scan(self.root, options.scan), options)
 
-    @precondition(lambda self: not self.outdated)
+    @precondition(lambda self: not self.outdated and not self.edges_outdated)
     @rule(names=st.lists(st.sampled_from([*PATHS, "sub"]), min_size=1, max_size=2, unique=True))
     def index_named(self, names: list[str]) -> None:
         seen = {
@@ -364,7 +498,7 @@ class IndexMachine(RuleBasedStateMachine):
         with closing(SqliteReader(self.root)) as reader:
             return reader.files()
 
-    @precondition(lambda self: not self.outdated)
+    @precondition(lambda self: not self.outdated and not self.edges_outdated)
     @rule(after=st.integers(0, 12), full=st.booleans())
     def index_killed(self, after: int, full: bool) -> None:
         """The caller fails at some sign of progress; the last one comes after the commit."""
@@ -383,7 +517,7 @@ class IndexMachine(RuleBasedStateMachine):
             now = digests(self.root)
             assert now == before or now == self.fresh()[0]
 
-    @precondition(lambda self: not self.outdated)
+    @precondition(lambda self: not self.outdated and not self.edges_outdated)
     @rule(name=path, data=text.map(str.encode))
     def index_with_failures(self, name: str, data: bytes) -> None:
         """Some texts cannot be embedded: counted, and found by their words all the same."""
@@ -398,10 +532,21 @@ class IndexMachine(RuleBasedStateMachine):
             assert counts.chunks == counts.postings
             assert counts.vectors <= counts.chunks
 
-    @rule(derived=st.booleans())
-    def lose_derived_files(self, derived: bool) -> None:
-        for name in ("vectors.bin",) if derived else ("index.seal",):
-            (self.root / ".ragx" / name).unlink(missing_ok=True)
+    @rule(name=st.sampled_from(["vectors.bin", "index.seal", "graph.bin", "graph.bin"]))
+    def lose_a_derived_file(self, name: str) -> None:
+        (self.root / ".ragx" / name).unlink(missing_ok=True)
+
+    @rule(at=st.integers(0, 10_000), flip=st.booleans())
+    def damage_the_graph_file(self, at: int, flip: bool) -> None:
+        path = self.root / ".ragx" / "graph.bin"
+        if path.exists():
+            data = bytearray(path.read_bytes())
+            at %= len(data)
+            if flip:
+                data[at] ^= 0xFF
+            beside = self.base / "beside"
+            beside.write_bytes(data if flip else data[:at])
+            beside.replace(path)  # readers keep what they have mapped
 
     @rule()
     def staged_and_abandoned(self) -> None:

@@ -154,6 +154,11 @@ class Modules:
                 directory = directory_of(directory)
             module = f"{directory}/{stem}".strip("/") if stem else directory
             return self._python_names(module, names)
+        declared = self._from_root(target, ".")
+        if declared is not None:
+            inside = self._python_names("/".join(filter(None, declared)), names)
+            if inside:
+                return inside
         found = self._python_module(stem, directory)
         if found:
             module = found[: -len("/__init__.py")] if "/__init__.py" in found else found

@@ -139,7 +139,8 @@ def _summary(report: BuildReport, seconds: float) -> str:
             f" ({count(report.files_unchanged, 'file')} unchanged,"
             f" {report.files_deleted} deleted):"
             f" {count(report.chunks_added, 'new chunk')}, {report.chunks_deleted} gone,"
-            f" {count(report.embedded, 'passage')} embedded, {report.cached} from cache"
+            f" {count(report.embedded, 'passage')} embedded, {report.cached} from cache,"
+            f" {count(report.edges_total, 'edge')}"
         )
     lines = [f"{text}; {duration(seconds)}"]
     if report.skipped:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ragx.shells.cli import envelope
+from ragx.shells.cli.edges import evidence_document, place, says, step_document, words_of
 from ragx.shells.cli.frame import Group, command_options, open_corpus, working_directory
 from ragx.shells.cli.wording import count
+
+if TYPE_CHECKING:
+    from ragx.api import Neighbour
+    from ragx.types import Chunk
 
 __all__ = ["command"]
 
@@ -19,8 +25,8 @@ _PREVIEW_CHARS = 80
 @click.group(
     "inspect",
     cls=Group,
-    short_help="Look into the index: chunks and files.",
-    help="Look into the index: one chunk, or a file and its chunks.",
+    short_help="Look into the index: chunks, files, edges, communities.",
+    help="Look into the index: a chunk, a file, their edges, communities, the way between two.",
 )
 @command_options
 def command(root: Path | None, as_json: bool) -> None:
@@ -34,7 +40,8 @@ def chunk(chunk_id: int, root: Path | None, as_json: bool) -> int:
     """Show one chunk."""
     from ragx.api import Corpus
 
-    found = Corpus.of(open_corpus(root)).chunk(chunk_id)
+    view = Corpus.of(open_corpus(root)).chunk(chunk_id)
+    found = view.chunk
     if as_json:
         envelope.emit(
             {
@@ -49,14 +56,171 @@ def chunk(chunk_id: int, root: Path | None, as_json: bool) -> int:
                 "heading": list(found.heading),
                 "symbols": list(found.symbols),
                 "text": found.text,
-                "edges": [],
+                "edges": [_edge_document(edge, found) for edge in view.neighbours],
             }
         )
     else:
-        place = f"{envelope.one_line(found.path)}:{found.line_start}-{found.line_end}"
-        heading = envelope.one_line(" > ".join(found.heading))
-        envelope.emit_text(f"{place}  {heading}".rstrip() + f"\n\n{envelope.harmless(found.text)}")
+        head = f"{place(found)}  {_crumb(found)}".rstrip()
+        envelope.emit_text(f"{head}\n\n{envelope.harmless(found.text)}")
+        if view.neighbours:
+            envelope.notice(
+                f"{count(len(view.neighbours), 'edge')}: ragx inspect neighbors {found.chunk_id}"
+            )
     return envelope.OK
+
+
+@command.command("neighbors", help="Show the edges of the chunk with this ID, strongest first.")
+@click.argument("chunk_id", metavar="ID", type=int)
+@command_options
+def neighbors(chunk_id: int, root: Path | None, as_json: bool) -> int:
+    """Show what one chunk is joined to."""
+    from ragx.api import Corpus
+
+    view = Corpus.of(open_corpus(root)).chunk(chunk_id)
+    if as_json:
+        envelope.emit(
+            {
+                "schema": "ragx.inspect.neighbors.v1",
+                "id": view.chunk.chunk_id,
+                "neighbors": [_edge_document(edge, view.chunk) for edge in view.neighbours],
+            }
+        )
+    else:
+        lines = [place(view.chunk)]
+        lines += [
+            f"  {near.edge.weight:.3f}  {near.edge.kind:8}  {near.chunk.chunk_id:>16} "
+            f" {words_of(near.edge, chunk_id)} -> {place(near.chunk)}"
+            for near in view.neighbours
+        ]
+        envelope.emit_text("\n".join(lines))
+    return envelope.OK if view.neighbours else envelope.EMPTY
+
+
+def _crumb(chunk: Chunk) -> str:
+    return envelope.one_line(" > ".join(chunk.heading))
+
+
+def _edge_document(near: Neighbour, chunk: Chunk) -> dict[str, object]:
+    ends = {chunk.chunk_id: chunk, near.chunk.chunk_id: near.chunk}
+    return {
+        "id": near.chunk.chunk_id,
+        "weight": round(near.edge.weight, 6),
+        "file": near.chunk.path,
+        "line_start": near.chunk.line_start,
+        "line_end": near.chunk.line_end,
+        "kind": near.edge.kind,
+        "evidence": evidence_document(near.edge, ends),
+    }
+
+
+@command.command("communities", help="List groups of related chunks, the largest first.")
+@click.option("--all", "with_single", is_flag=True, help="Also those of a single chunk.")
+@command_options
+def communities(with_single: bool, root: Path | None, as_json: bool) -> int:
+    """List the communities."""
+    from ragx.api import Corpus
+
+    found = Corpus.of(open_corpus(root)).communities()
+    if as_json:
+        envelope.emit(
+            {
+                "schema": "ragx.inspect.communities.v1",
+                "count": len(found),
+                "communities": [
+                    {
+                        "community_id": group.number,
+                        "size": len(group.chunk_ids),
+                        "label": group.label,
+                        "files": list(group.files),
+                    }
+                    for group in found
+                ],
+            }
+        )
+        return envelope.OK if found else envelope.EMPTY
+    shown = [group for group in found if with_single or len(group.chunk_ids) > 1]
+    lines = [
+        f"{group.number:>5}  {count(len(group.chunk_ids), 'chunk'):>11}"
+        f"  {count(len(group.files), 'file'):>9}  {envelope.one_line(group.label)}"
+        for group in shown
+    ]
+    if len(shown) < len(found):
+        lines.append(f"and {len(found) - len(shown)} of a single chunk (--all lists them)")
+    envelope.emit_text("\n".join(lines) if lines else "no communities: the index is empty")
+    return envelope.OK if found else envelope.EMPTY
+
+
+@command.command("community", help="Show the community with this number and its chunks.")
+@click.argument("number", metavar="ID", type=int)
+@command_options
+def community(number: int, root: Path | None, as_json: bool) -> int:
+    """Show one community."""
+    from ragx.api import Corpus
+
+    group, chunks = Corpus.of(open_corpus(root)).community(number)
+    if as_json:
+        envelope.emit(
+            {
+                "schema": "ragx.inspect.community.v1",
+                "community_id": group.number,
+                "size": len(chunks),
+                "label": group.label,
+                "members": [
+                    {
+                        "id": part.chunk_id,
+                        "file": part.path,
+                        "line_start": part.line_start,
+                        "line_end": part.line_end,
+                    }
+                    for part in chunks
+                ],
+            }
+        )
+        return envelope.OK
+    head = f"{envelope.one_line(group.label)}: {count(len(chunks), 'chunk')}"
+    lines = [
+        f"{part.chunk_id:>16}  {place(part)}  {_crumb(part)}".rstrip()
+        for part in chunks
+    ]
+    envelope.emit_text("\n".join([head, *lines]))
+    return envelope.OK
+
+
+@command.command("path", help="Show the strongest way from A to B, each a chunk's ID or a file.")
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@command_options
+def path(one: str, other: str, root: Path | None, as_json: bool) -> int:
+    """Show how two places hang together."""
+    from ragx.api import Corpus
+
+    way = Corpus.of(open_corpus(root)).path(one, other, working_directory())
+    joined = bool(way.hops) or way.strength > 0
+    if as_json:
+        first = way.hops[0].source if way.hops else next(iter(way.places), None)
+        envelope.emit(
+            {
+                "schema": "ragx.inspect.path.v1",
+                "from": one,
+                "to": other,
+                "strength": round(way.strength, 6),
+                "path": [] if first is None else [first, *(hop.target for hop in way.hops)],
+                "steps": [step_document(hop, way.evidence, way.places) for hop in way.hops],
+            }
+        )
+        return envelope.OK if joined else envelope.EMPTY
+    if way.hops:
+        lines = [place(way.places[way.hops[0].source])]
+        lines += [
+            f"  {hop.weight:.3f}  {says(hop, way.evidence)} -> {place(way.places[hop.target])}"
+            for hop in way.hops
+        ]
+        envelope.emit_text("\n".join([*lines, f"strength {way.strength:.3f}"]))
+    elif joined:
+        envelope.emit_text(f"both are {place(next(iter(way.places.values())))}")
+    else:
+        envelope.notice("no way leads from one to the other")
+    return envelope.OK if joined else envelope.EMPTY
 
 
 @command.command("file", help="Show an indexed FILE and its chunks.")

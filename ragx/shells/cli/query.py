@@ -11,10 +11,13 @@ import click
 
 from ragx.errors import UsageError
 from ragx.shells.cli import envelope
+from ragx.shells.cli.edges import chain, step_document
 from ragx.shells.cli.frame import Command, command_options, open_corpus
 
 if TYPE_CHECKING:
-    from ragx.api import Answer, ChunkResult, ContextLines, FileResult
+    from collections.abc import Mapping
+
+    from ragx.api import Answer, ChunkResult, ContextLines, FileResult, QueryRequest
 
 __all__ = ["command"]
 
@@ -60,6 +63,9 @@ class _QueryCommand(Command):
     default="hybrid",
     help="Which side searches; lexical needs no model.",
 )
+@click.option("--no-graph", is_flag=True, help="Only what the searches find by themselves.")
+@click.option("--hops", type=click.IntRange(0, 10), help="Steps through the graph at most.")
+@click.option("--explain", is_flag=True, help="Say why each chunk is there.")
 @click.option("--files-only", is_flag=True, help="Paths and scores, no text.")
 @click.option("-B", "--before", type=click.IntRange(0, 1000), help="Lines shown before a chunk.")
 @click.option("-A", "--after", type=click.IntRange(0, 1000), help="Lines shown after a chunk.")
@@ -70,6 +76,9 @@ def command(
     text: tuple[str, ...],
     top: int | None,
     mode: str,
+    no_graph: bool,
+    hops: int | None,
+    explain: bool,
     files_only: bool,
     before: int | None,
     after: int | None,
@@ -89,6 +98,9 @@ def command(
         mode="lexical" if mode == "lexical" else "vector" if mode == "vector" else "hybrid",
         before=around if before is None else before,
         after=around if after is None else after,
+        graph=not no_graph,
+        hops=hops,
+        explain=explain and not files_only,
         texts=not files_only and (as_json or any(n is not None for n in (before, after, context))),
     )
     answer = corpus.search(request)
@@ -99,7 +111,7 @@ def command(
         document = (
             _files_document(answer)
             if files_only
-            else _document(answer, request.before, request.after, settings.max_chunk_chars)
+            else _document(answer, request, settings.max_chunk_chars)
         )
         envelope.emit(document)
     elif files_only:
@@ -109,7 +121,10 @@ def command(
     elif answer.results:
         shows_context = request.texts
         envelope.emit_text(
-            "\n".join(_entry(entry, answer.query, whole=shows_context) for entry in answer.results)
+            "\n".join(
+                _entry(entry, answer, whole=shows_context, explained=explain)
+                for entry in answer.results
+            )
         )
     else:
         envelope.notice("nothing found")
@@ -128,8 +143,8 @@ def _question(words: tuple[str, ...]) -> str:
         ) from fault
 
 
-def _document(answer: Answer, before: int, after: int, max_chars: int) -> dict[str, object]:
-    with_context = bool(before or after)
+def _document(answer: Answer, request: QueryRequest, max_chars: int) -> dict[str, object]:
+    with_context = bool(request.before or request.after)
     return {
         "schema": "ragx.query.v3",
         "query": answer.query,
@@ -140,8 +155,12 @@ def _document(answer: Answer, before: int, after: int, max_chars: int) -> dict[s
                 "score": round(entry.score, 6),
                 "also_in": list(entry.also_in),
                 **({} if entry.state == "current" else {"state": entry.state}),
+                **({"terms": _rounded(entry.terms)} if request.explain else {}),
                 "chunks": [
-                    _chunk_document(part, max_chars, with_context=with_context)
+                    {
+                        **_chunk_document(part, max_chars, with_context=with_context),
+                        **({"explain": explanation(part, answer)} if request.explain else {}),
+                    }
                     for part in entry.chunks
                 ],
             }
@@ -198,6 +217,24 @@ def _chunk_document(part: ChunkResult, max_chars: int, *, with_context: bool) ->
     return document
 
 
+def _rounded(terms: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 6) for name, value in terms.items()}
+
+
+def explanation(part: ChunkResult, answer: Answer) -> dict[str, object]:
+    """Why a chunk is in the answer: the terms of its score and the way that heat took to it."""
+    hops, chunk_id = part.hit.hops, part.chunk.chunk_id
+    return {
+        "seed": hops[0].source if hops else chunk_id,
+        "parent": hops[-1].source if hops else None,
+        "edge_weight": round(hops[-1].weight, 6) if hops else None,
+        "hop": len(hops),
+        "path": [hop.source for hop in hops] + [chunk_id],
+        "terms": _rounded(part.hit.terms),
+        "steps": [step_document(hop, answer.evidence, answer.places) for hop in hops],
+    }
+
+
 def _context_document(context: ContextLines | None) -> dict[str, object] | None:
     if context is None:
         return None
@@ -208,7 +245,8 @@ def _context_document(context: ContextLines | None) -> dict[str, object] | None:
     }
 
 
-def _entry(entry: FileResult, query: str, *, whole: bool) -> str:
+def _entry(entry: FileResult, answer: Answer, *, whole: bool, explained: bool) -> str:
+    query = answer.query
     path = envelope.styled(envelope.one_line(entry.path), "cyan")
     lines = [f"{path}  {envelope.styled(f'{entry.score:.3f}', 'dim')}"]
     if entry.also_in:
@@ -218,12 +256,26 @@ def _entry(entry: FileResult, query: str, *, whole: bool) -> str:
         heading = envelope.one_line(" > ".join(part.chunk.heading))
         place = f"  {part.chunk.line_start}-{part.chunk.line_end}"
         lines.append(f"{envelope.styled(place, 'green')}  {heading}".rstrip())
+        if explained:
+            lines += [f"    {row}" for row in _explained(part, answer)]
         if part.before is not None:
             lines += _shown(part.before.text, "", whole=True)
         lines += _shown(part.chunk.text, query, whole=whole)
         if part.after is not None:
             lines += _shown(part.after.text, "", whole=True)
     return "\n".join(lines) + "\n"
+
+
+def _explained(part: ChunkResult, answer: Answer) -> list[str]:
+    """The sum that gives the score, and the chain of edges that heat came along."""
+    terms = [(name, value) for name, value in part.hit.terms.items() if value]
+    total = " ".join(
+        f"{'-' if value < 0 else '+'} {name} {abs(value):.3f}" for name, value in terms
+    )
+    rows = [envelope.styled(f"= {total.removeprefix('+ ')}", "dim")]
+    if part.hit.hops:
+        rows.append(envelope.styled(chain(part.hit.hops, answer.evidence, answer.places), "dim"))
+    return rows
 
 
 def _shown(text: str, query: str, *, whole: bool) -> list[str]:

@@ -47,7 +47,8 @@ def _document(status: Status) -> dict[str, object]:
         "files": counts.files if counts else 0,
         "chunks": counts.chunks if counts else 0,
         "edges": counts.edges if counts else 0,
-        "communities": 0,
+        "communities": status.communities,
+        "communities_stale": status.communities_stale,
         "drift": {"new": status.new, "changed": status.changed, "deleted": status.deleted},
         "chunks_without_vector": status.unembedded,
         "settings_differ": status.settings_differ,
@@ -67,6 +68,11 @@ def _lines(status: Status) -> list[str]:
         lines.append("index    none yet: ragx index builds it")
     else:
         lines.append(f"index    {count(counts.files, 'file')}, {count(counts.chunks, 'chunk')}")
+        stale = " (of an older graph: found anew when next asked for)"
+        lines.append(
+            f"graph    {count(counts.edges, 'edge')}, {status.communities} communities"
+            + (stale if status.communities_stale else "")
+        )
     drift = (status.new, status.changed, status.deleted)
     if any(drift):
         lines.append(

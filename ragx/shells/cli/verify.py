@@ -48,6 +48,7 @@ def _document(root: Path, found: Verification) -> dict[str, object]:
         "differing": [{"file": path, "how": how} for path, how in found.differing],
         "vectors_agree": found.vectors_agree,
         "postings_agree": found.postings_agree,
+        "edges_agree": found.edges_agree,
     }
 
 
@@ -62,5 +63,7 @@ def _lines(found: Verification) -> list[str]:
         lines.append("  the vectors differ")
     if not found.postings_agree:
         lines.append("  the full text differs")
+    if not found.edges_agree:
+        lines.append("  the graph differs")
     lines.append("if files have changed since the last run: ragx index; else: ragx index --full")
     return lines

@@ -8,8 +8,9 @@ import math
 import pytest
 
 from ragx.algo.fold import CHUNKS_PER_FILE, fold
+from ragx.algo.heat import CAP
 from ragx.algo.ordering import rank_hits
-from ragx.types import Hit
+from ragx.types import FileHit, Hit, Hop
 
 
 def hit(path: str, score: float, ordinal: int = 0) -> Hit:
@@ -68,3 +69,124 @@ def test_equal_sums_from_different_terms_tie_exactly() -> None:
 
 def test_fewer_files_than_asked() -> None:
     assert len(fold([hit("a", 1.0), hit("b", 0.5)], top=1000, fold_weight=0.25)) == 2
+
+
+# Heat.
+
+
+def heated(
+    path: str, own: float, score: float, seed_path: str, ordinal: int = 0, uncapped: float = 0.0
+) -> Hit:
+    """A hit of `own` points that heat from `seed_path` lifted to `score`."""
+    uncapped = uncapped or score
+    terms = {"lexical": own, "heat": uncapped - own, "cap": score - uncapped}
+    hops = (Hop(1, 2, "link", 1.0),)
+    return Hit(
+        abs(hash((path, ordinal))), path, ordinal, score, terms, hops=hops, seed_path=seed_path
+    )
+
+
+def by_path(entries: list[FileHit]) -> dict[str, FileHit]:
+    return {entry.path: entry for entry in entries}
+
+
+def test_terms_name_what_an_entry_is_made_of() -> None:
+    (entry,) = fold([hit("a", 0.5), hit("a", 0.25, 1), hit("a", 0.125, 2)], top=1, fold_weight=0.5)
+    assert entry.terms == {"best": 0.5, "further": math.fsum([0.5 * 0.25, 0.5 * 0.125])}
+    (entry,) = fold([hit("a", 0.5)], top=1, fold_weight=0.5)
+    assert entry.terms == {"best": 0.5, "further": 0.0}
+
+
+def test_folded_heat_is_held_below_the_entry_it_came_from() -> None:
+    """Two hits at the cap of one seed would fold to more than the seed."""
+    ranking = [
+        hit("seed", 1.0),
+        heated("a", 0.25, 0.75, "seed"),
+        heated("a", 0.25, 0.75, "seed", 1),
+    ]
+    entries = fold(ranking, top=2, fold_weight=1.0)
+    assert [entry.path for entry in entries] == ["seed", "a"]
+    assert entries[1].score == CAP * 1.0
+    assert entries[1].terms == {"best": 0.75, "further": 0.75, "cap": CAP - 1.5}
+    free = fold(ranking, top=2, fold_weight=1.0, capped=False)
+    assert [(entry.path, entry.score) for entry in free] == [("a", 1.5), ("seed", 1.0)]
+    assert "cap" not in free[0].terms
+
+
+def test_an_entry_keeps_what_it_has_without_heat() -> None:
+    ranking = [hit("seed", 1.0), heated("a", 0.7, 0.75, "seed"), heated("a", 0.7, 0.75, "seed", 1)]
+    entries = by_path(fold(ranking, top=2, fold_weight=1.0))
+    assert entries["a"].score == pytest.approx(0.7 + 0.7)
+    assert entries["a"].terms["cap"] == pytest.approx(1.4 - 1.5)
+
+
+def test_the_best_of_several_sources_counts() -> None:
+    ranking = [
+        hit("one", 1.0),
+        hit("two", 0.5),
+        heated("a", 0.0, 0.375, "two"),
+        heated("a", 0.0, 0.375, "one", 1),
+        heated("b", 0.0, 0.375, "two"),
+        heated("b", 0.0, 0.375, "two", 1),
+    ]
+    entries = by_path(fold(ranking, top=4, fold_weight=1.0))
+    assert entries["a"].score == 0.75 == CAP * 1.0
+    assert entries["b"].score == CAP * 0.5
+
+
+def test_the_source_counts_with_all_its_hits_but_without_its_heat() -> None:
+    ranking = [
+        hit("seed", 1.0),
+        heated("seed", 0.5, 0.9, "a", 1),
+        heated("a", 0.25, 0.75, "seed"),
+        heated("a", 0.25, 0.75, "seed", 1),
+    ]
+    entries = by_path(fold(ranking, top=2, fold_weight=1.0))
+    assert entries["a"].score == CAP * (1.0 + 0.5)
+    # What came from `a` may lift the seed's own file no more than that allows either.
+    assert entries["seed"].score == pytest.approx(1.5)
+
+
+def test_the_best_unheated_hits_count_and_not_those_heat_put_first() -> None:
+    ranking = [
+        hit("seed", 2.0),
+        *(heated("a", 0.0, 0.9, "elsewhere", i) for i in range(3)),
+        hit("a", 0.8, 3),
+        heated("b", 0.0, 0.7, "a"),
+        heated("b", 0.0, 0.7, "a", 1),
+    ]
+    entries = by_path(fold(ranking, top=3, fold_weight=1.0))
+    assert entries["b"].score == CAP * 0.8
+
+
+def test_heat_from_the_same_file_or_from_no_entry_is_not_held() -> None:
+    own = [hit("a", 0.5), heated("a", 0.0, 0.375, "a", 1), heated("a", 0.0, 0.375, "a", 2)]
+    (entry,) = fold(own, top=1, fold_weight=1.0)
+    assert entry.score == 0.5 + 0.375 + 0.375
+    away = [heated("a", 0.0, 0.375, "z"), heated("a", 0.0, 0.375, "z", 1), hit("z", 0.1)]
+    (entry,) = fold(away, top=1, fold_weight=1.0)
+    assert entry.score == 0.75
+
+
+def test_weights_by_path_hold_for_both_ends() -> None:
+    ranking = [
+        hit("seed", 1.0),
+        hit("seed", 0.8, 1),
+        heated("a", 0.0, 0.75, "seed"),
+        heated("a", 0.0, 0.75, "seed", 1),
+    ]
+    weights = {"seed": 0.5, "a": 1.0}
+    entries = by_path(fold(ranking, top=2, fold_weight=weights.__getitem__))
+    assert entries["a"].score == CAP * (1.0 + 0.5 * 0.8)
+
+
+def test_of_entries_that_one_cap_holds_the_hottest_leads() -> None:
+    ranking = rank_hits(
+        [
+            hit("seed", 1.0),
+            heated("a", 0.0, 0.75, "seed", uncapped=0.875),
+            heated("z", 0.0, 0.75, "seed", uncapped=1.5),
+            heated("m", 0.0, 0.75, "seed", uncapped=0.875),
+        ]
+    )
+    assert [e.path for e in fold(ranking, top=4, fold_weight=0.0)] == ["seed", "z", "a", "m"]

@@ -56,3 +56,29 @@ def test_nan_is_refused_wherever_it_stands(position: int) -> None:
     hits.insert(position, hit("c", 0, math.nan))
     with pytest.raises(ValueError, match="not a number"):
         rank_hits(hits)
+
+
+def held(path: str, score: float, uncapped: float) -> Hit:
+    """A hit that a cap holds at `score`."""
+    terms = {"lexical": 0.25, "heat": uncapped - 0.25, "cap": score - uncapped}
+    return Hit(hash(path) & 0xFFFF, path, 0, score, terms)
+
+
+def test_of_hits_that_one_cap_holds_the_hottest_leads() -> None:
+    expected = [
+        held("z.md", 0.5, 1.0),
+        held("b.md", 0.5, 0.75),
+        held("a.md", 0.5, 0.625),
+        hit("c.md", 0, 0.5),  # nothing was taken from it
+        held("a2.md", 0.375, 2.0),
+    ]
+    assert [entry.uncapped for entry in expected] == [1.0, 0.75, 0.625, 0.5, 2.0]
+    for order in itertools.permutations(expected):
+        assert rank_hits(order) == expected
+
+
+def test_without_heat_nothing_is_capped() -> None:
+    plain = Hit(1, "a.md", 0, 0.5, {"vector": 0.25, "lexical": 0.25})
+    assert plain.uncapped == plain.unheated == 0.5
+    warm = Hit(1, "a.md", 0, 0.5, {"vector": 0.25, "heat": 0.5, "cap": -0.25})
+    assert (warm.uncapped, warm.unheated) == (0.75, 0.25)

@@ -18,6 +18,7 @@ import pytest
 
 from ragx.errors import IndexBusy, IndexDamaged, IndexMissing, ManifestMismatch, StoreError
 from ragx.query.seeds import COLUMN_WEIGHTS
+from ragx.store.base import LinkOptions
 from ragx.store.seal import SEAL_NAME
 from ragx.store.sqlite import SqliteReader, SqliteWriter
 
@@ -210,11 +211,11 @@ def test_a_commit_that_fails_changes_nothing_and_can_be_made_again(
         (pages,) = writer._db.execute("PRAGMA main.page_count").fetchone()
         writer._db.execute(f"PRAGMA main.max_page_count = {pages + 2}")
         with pytest.raises(StoreError) as caught:
-            writer.commit({"x": "1"})
+            writer.commit({"x": "1"}, LinkOptions())
         assert caught.value.code == "disk_full"
         assert (row_state(tmp_path), lexical_state(tmp_path)) == before
         writer._db.execute("PRAGMA main.max_page_count = 1000000")
-        assert writer.commit({"x": "1"}).chunks_added == 200
+        assert writer.commit({"x": "1"}, LinkOptions()).chunks_added == 200
     assert lexical_state(tmp_path)['"apple"']
 
 
@@ -288,7 +289,7 @@ def test_a_reset_keeps_only_what_is_staged_again(
         )
         writer.put_embeddings([])
         writer.stage_stat(make_row("b.md", ["apple"]))  # could not be read: its chunks stay
-        writer.commit({"analysis_version": "1", "embeddings_provider": "hash"})
+        writer.commit({"analysis_version": "1", "embeddings_provider": "hash"}, LinkOptions())
     assert lexical_state(tmp_path) == lexical_state(fresh)
     with closing(SqliteReader(tmp_path)) as reader:
         assert list(reader.files()) == ["a.md", "b.md"]
@@ -300,7 +301,9 @@ def test_a_stat_alone_keeps_chunks(tmp_path: Path, write: Write, make_row) -> No
     with closing(SqliteWriter(tmp_path)) as writer:
         writer.stage_stat(make_row("a.md", ["zebra"], mtime_ns=99, scanned_ns=100))
         writer.confirm("a.md", 12345)
-        result = writer.commit({"analysis_version": "1", "embeddings_provider": "hash"})
+        result = writer.commit(
+            {"analysis_version": "1", "embeddings_provider": "hash"}, LinkOptions()
+        )
     assert (result.chunks_added, result.chunks_deleted) == (0, 0)
     assert lexical_state(tmp_path) == before
     with closing(SqliteReader(tmp_path)) as reader:
@@ -444,6 +447,7 @@ def test_nothing_is_left_lying_about(tmp_path: Path, write: Write) -> None:
     write({"a.md": ["apple"]})
     assert {path.name for path in (tmp_path / ".ragx").iterdir()} == {
         ".gitignore",
+        "graph.bin",
         "index.db",
         "index.seal",
         "vectors.bin",
@@ -540,7 +544,7 @@ def test_rebuild_replaces_a_database_with_a_bad_page(tmp_path: Path, write: Writ
                 writer.files()
                 writer.manifest()
                 writer.known_embeddings([bytes(16)])
-                writer.commit({"x": "1"})
+                writer.commit({"x": "1"}, LinkOptions())
             with closing(SqliteReader(tmp_path)) as reader:
                 assert reader.files() == {}
         except StoreError as fault:

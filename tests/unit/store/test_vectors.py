@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragx.store import vectors
+from ragx.store import derived, vectors
 from ragx.store.sqlite import SqliteReader
 from ragx.store.vectors import (
     ANN_NAME,
@@ -224,7 +224,7 @@ def test_a_directory_that_takes_no_file_still_answers(
     def refuse(*_: object) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(vectors, "_replace", refuse)
+    monkeypatch.setattr(vectors, "replace_file", refuse)
     assert answers(stored, vector_of) == expected
     assert not (stored / ".ragx" / MATRIX_NAME).exists()
 
@@ -236,7 +236,7 @@ def test_writing_that_fails_leaves_no_rest(stored: Path, monkeypatch: pytest.Mon
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(vectors.os, "replace", refuse)
+    monkeypatch.setattr(derived.os, "replace", refuse)
     with pytest.raises(OSError, match="No space"):
         vectors._write_matrix(directory, STAMP, rows(np.arange(3), np.eye(3, dtype=np.float32)))
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
@@ -348,7 +348,7 @@ def test_a_graph_that_cannot_be_saved_still_answers(
     def refuse(*_: object) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(vectors.os, "replace", refuse)
+    monkeypatch.setattr(derived.os, "replace", refuse)
     assert opened(tmp_path, owners, matrix).search(matrix[3], depth=20) == expected
 
 
