@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["EDGE_KINDS", "CsrGraph", "build_graph", "kind_code", "rarity"]
+__all__ = ["EDGE_KINDS", "CsrGraph", "Edges", "build_graph", "kind_code", "rarity"]
 
 EDGE_KINDS = ("link", "mention", "import", "symbol", "adjacent", "similar")
 

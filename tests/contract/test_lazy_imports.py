@@ -45,7 +45,6 @@ def loaded(done: subprocess.CompletedProcess[str]) -> tuple[int, set[str]]:
         ("--version", 0),
         ("config list", 0),
         ("status --json", 0),
-        ("inspect chunk {chunk} --json", 0),
         ("inspect file docs/log.md", 0),
         ("inspect file src/stowage.py --text --json", 0),
         ("schema", 0),
@@ -66,12 +65,41 @@ def test_a_light_command_loads_nothing_heavy(
 
 
 @pytest.mark.parametrize("name", ["built", "lexical"])
-def test_a_lexical_query_loads_no_model(name: str, corpora: Any, run_ragx: Run) -> None:
-    args = ("query", "pelican", "--mode", "lexical", "--json")
+def test_a_lexical_query_without_graph_loads_nothing_heavy(
+    name: str, corpora: Any, run_ragx: Run
+) -> None:
+    args = ("query", "pelican", "--mode", "lexical", "--no-graph", "--json")
     done = run_ragx(*args, cwd=getattr(corpora, name), python=("-c", PROBE))
     status, modules = loaded(done)
     assert status == 0
     assert modules & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "query pelican --mode lexical --explain",
+        "inspect chunk {chunk}",
+        "inspect neighbors {chunk}",
+        "inspect path docs/log.md {chunk}",
+    ],
+)
+def test_what_reads_the_graph_loads_arrays_alone(line: str, corpora: Any, run_ragx: Run) -> None:
+    args = line.format(chunk=corpora.chunk_id).split()
+    done = run_ragx(*args, "--json", cwd=corpora.built, python=("-c", PROBE))
+    status, modules = loaded(done)
+    assert status == 0
+    assert modules & HEAVY == {"numpy"}
+
+
+def test_known_communities_are_shown_without_finding_them_again(
+    corpora: Any, run_ragx: Run
+) -> None:
+    run_ragx("inspect", "communities", cwd=corpora.built)
+    done = run_ragx("inspect", "communities", cwd=corpora.built, python=("-c", PROBE))
+    status, modules = loaded(done)
+    assert status == 0
+    assert modules & HEAVY == {"numpy"}
 
 
 def test_a_query_of_both_sides_loads_the_model_but_no_client(corpora: Any, run_ragx: Run) -> None:

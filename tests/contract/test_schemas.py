@@ -245,8 +245,9 @@ def test_a_reader_can_add_up_the_score(corpora: Any, ragx_inline: Run) -> None:
         parts = [part for entry in document(done)["results"] for part in entry["chunks"]]
         assert parts
         for part in parts:
-            terms = (part["breakdown"].get(name, 0.0) for name in ("vector", "lexical", "phrase"))
-            assert part["score"] == pytest.approx(sum(terms), abs=2e-6)
+            names = ("vector", "lexical", "heat", "cap", "phrase")
+            terms = (part["breakdown"].get(name, 0.0) for name in names)
+            assert part["score"] == pytest.approx(sum(terms), abs=4e-6)
 
 
 def test_files_only_has_the_entries_and_scores_of_the_long_form(

@@ -279,6 +279,12 @@ class IndexMachine(RuleBasedStateMachine):
         self.write_settings()
         self.write("a.md", data)
         self.write("sub/c.txt", b"zebra apple\n")
+        # They say every name, and are never edited: whatever comes and goes, comes and goes here.
+        said = "".join(f"We know {name} well, and `{name}`.\n\n" for name in (*TITLES, *SYMBOLS))
+        led = "".join(f"[to](<{name}#H1>) and [[{name}]]\n\n" for name in (*PATHS, *TITLES))
+        self.write("glossary.txt", (said + led).encode())
+        used = "".join(f"def use_{i}():\n    {name}()\n\n\n" for i, name in enumerate(SYMBOLS))
+        self.write("use.pyi", f"from lib import {', '.join(SYMBOLS)}\n\n\n{used}".encode())
 
     @rule(changes=st.lists(edit, min_size=1, max_size=4))
     def change(self, changes: list[tuple[Any, ...]]) -> None:
@@ -287,6 +293,11 @@ class IndexMachine(RuleBasedStateMachine):
     @rule(changes=st.lists(edit, min_size=1, max_size=3), ahead=settled)
     def change_and_index(self, changes: list[tuple[Any, ...]], ahead: bool) -> None:
         self.apply(changes)
+        self.index(full=False, ahead=ahead)
+
+    @rule(names=st.lists(path, min_size=1, max_size=4), title=title, ahead=settled)
+    def entitle_and_index(self, names: list[str], title: str, ahead: bool) -> None:
+        self.entitle(names, title)
         self.index(full=False, ahead=ahead)
 
     def apply(self, changes: list[tuple[Any, ...]]) -> None:
