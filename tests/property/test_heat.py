@@ -386,7 +386,8 @@ def test_no_entry_rises_above_the_entry_its_heat_came_from(
             limit = max(unheated[path] for path in sources) * CAP
             assert entry.score <= max(unheated[entry.path], limit) + 1e-12
         weight = fold_weight(entry.path) if callable(fold_weight) else fold_weight
-        whole = math.fsum([entry.hits[0].score, *(weight * hit.score for hit in entry.hits[1:])])
+        further = (weight * hit.unheated for hit in entry.hits[1:])
+        whole = math.fsum([entry.hits[0].score, *further])
         assert entry.score >= min(whole, unheated[entry.path]) - 1e-12
         assert entry.score <= whole + 1e-12
         if not sources:
@@ -406,6 +407,6 @@ def test_terms_of_an_entry_add_up(ranking: list[Hit], top: int, fold_weight) -> 
 def test_without_a_cap_entries_are_plain_sums(ranking: list[Hit], top: int, fold_weight) -> None:
     for entry in fold(ranking, top=top, fold_weight=fold_weight, capped=False):
         weight = fold_weight(entry.path) if callable(fold_weight) else fold_weight
-        rest = (weight * hit.score for hit in entry.hits[1:])
+        rest = (weight * hit.unheated for hit in entry.hits[1:])
         assert entry.score == math.fsum([entry.hits[0].score, *rest])
         assert "cap" not in entry.terms

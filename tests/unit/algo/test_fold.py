@@ -98,18 +98,17 @@ def test_terms_name_what_an_entry_is_made_of() -> None:
 
 
 def test_folded_heat_is_held_below_the_entry_it_came_from() -> None:
-    """Two hits at the cap of one seed would fold to more than the seed."""
+    """Hits at the cap of one seed would fold to more than the seed."""
     ranking = [
         hit("seed", 1.0),
-        heated("a", 0.25, 0.75, "seed"),
-        heated("a", 0.25, 0.75, "seed", 1),
+        *(heated("a", 0.25, 0.75, "seed", i) for i in range(3)),
     ]
     entries = fold(ranking, top=2, fold_weight=1.0)
     assert [entry.path for entry in entries] == ["seed", "a"]
     assert entries[1].score == CAP * 1.0
-    assert entries[1].terms == {"best": 0.75, "further": 0.75, "cap": CAP - 1.5}
+    assert entries[1].terms == {"best": 0.75, "further": 0.5, "cap": CAP - 1.25}
     free = fold(ranking, top=2, fold_weight=1.0, capped=False)
-    assert [(entry.path, entry.score) for entry in free] == [("a", 1.5), ("seed", 1.0)]
+    assert [(entry.path, entry.score) for entry in free] == [("a", 1.25), ("seed", 1.0)]
     assert "cap" not in free[0].terms
 
 
@@ -117,20 +116,19 @@ def test_an_entry_keeps_what_it_has_without_heat() -> None:
     ranking = [hit("seed", 1.0), heated("a", 0.7, 0.75, "seed"), heated("a", 0.7, 0.75, "seed", 1)]
     entries = by_path(fold(ranking, top=2, fold_weight=1.0))
     assert entries["a"].score == pytest.approx(0.7 + 0.7)
-    assert entries["a"].terms["cap"] == pytest.approx(1.4 - 1.5)
+    assert entries["a"].terms["cap"] == pytest.approx(1.4 - 1.45)
 
 
 def test_the_best_of_several_sources_counts() -> None:
     ranking = [
         hit("one", 1.0),
         hit("two", 0.5),
-        heated("a", 0.0, 0.375, "two"),
-        heated("a", 0.0, 0.375, "one", 1),
-        heated("b", 0.0, 0.375, "two"),
-        heated("b", 0.0, 0.375, "two", 1),
+        heated("a", 0.125, 0.375, "two"),
+        *(heated("a", 0.125, 0.375, "one", i) for i in (1, 2)),
+        *(heated("b", 0.125, 0.375, "two", i) for i in range(3)),
     ]
     entries = by_path(fold(ranking, top=4, fold_weight=1.0))
-    assert entries["a"].score == 0.75 == CAP * 1.0
+    assert entries["a"].score == 0.375 + 0.125 + 0.125 < CAP * 1.0
     assert entries["b"].score == CAP * 0.5
 
 
@@ -138,13 +136,11 @@ def test_the_source_counts_with_all_its_hits_but_without_its_heat() -> None:
     ranking = [
         hit("seed", 1.0),
         heated("seed", 0.5, 0.9, "a", 1),
-        heated("a", 0.25, 0.75, "seed"),
-        heated("a", 0.25, 0.75, "seed", 1),
+        *(heated("a", 0.25, 0.75, "seed", i) for i in range(3)),
     ]
     entries = by_path(fold(ranking, top=2, fold_weight=1.0))
     assert entries["a"].score == CAP * (1.0 + 0.5)
-    # What came from `a` may lift the seed's own file no more than that allows either.
-    assert entries["seed"].score == pytest.approx(1.5)
+    assert entries["seed"].score == 1.0 + 0.5
 
 
 def test_the_best_unheated_hits_count_and_not_those_heat_put_first() -> None:
@@ -160,20 +156,25 @@ def test_the_best_unheated_hits_count_and_not_those_heat_put_first() -> None:
 
 
 def test_heat_from_the_same_file_or_from_no_entry_is_not_held() -> None:
-    own = [hit("a", 0.5), heated("a", 0.0, 0.375, "a", 1), heated("a", 0.0, 0.375, "a", 2)]
+    own = [heated("a", 0.25, 0.5, "a"), heated("a", 0.25, 0.375, "a", 1), hit("a", 0.125, 2)]
     (entry,) = fold(own, top=1, fold_weight=1.0)
-    assert entry.score == 0.5 + 0.375 + 0.375
-    away = [heated("a", 0.0, 0.375, "z"), heated("a", 0.0, 0.375, "z", 1), hit("z", 0.1)]
+    assert entry.score == 0.5 + 0.25 + 0.125
+    away = [heated("a", 0.25, 0.375, "z"), heated("a", 0.25, 0.375, "z", 1), hit("z", 0.1)]
     (entry,) = fold(away, top=1, fold_weight=1.0)
-    assert entry.score == 0.75
+    assert entry.score == 0.375 + 0.25
+
+
+def test_further_hits_speak_for_a_file_without_their_heat() -> None:
+    ranking = [hit("a", 0.5), heated("a", 0.25, 0.375, "z", 1), heated("a", 0.0, 0.25, "z", 2)]
+    (entry,) = fold(ranking, top=1, fold_weight=0.5)
+    assert entry.terms == {"best": 0.5, "further": 0.5 * 0.25}
 
 
 def test_weights_by_path_hold_for_both_ends() -> None:
     ranking = [
         hit("seed", 1.0),
         hit("seed", 0.8, 1),
-        heated("a", 0.0, 0.75, "seed"),
-        heated("a", 0.0, 0.75, "seed", 1),
+        *(heated("a", 0.25, 0.75, "seed", i) for i in range(3)),
     ]
     weights = {"seed": 0.5, "a": 1.0}
     entries = by_path(fold(ranking, top=2, fold_weight=weights.__getitem__))
