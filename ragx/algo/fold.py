@@ -25,8 +25,8 @@ def fold(
 
     An entry holds at most three hits of that stretch and scores
     `best + fold_weight * (second + third)`: one good passage names the file, further good ones
-    speak for it. Chunks past the stretch never count, so weak ones cannot pad a file. Heat lifts
-    no entry above the entry it came from.
+    speak for it, with what they have without heat. Chunks past the stretch never count, so weak
+    ones cannot pad a file. Heat lifts no entry above the entry it came from.
 
     Args:
         ranking: hits from best to worst.
@@ -43,7 +43,7 @@ def fold(
             break
         by_file.setdefault(hit.path, []).append(hit)
     weight_of = fold_weight if callable(fold_weight) else lambda _: fold_weight
-    entries = [_entry(path, hits[:CHUNKS_PER_FILE], weight_of) for path, hits in by_file.items()]
+    entries = [_entry(path, hits, weight_of(path), capped) for path, hits in by_file.items()]
     if capped:
         unheated = {path: _unheated(hits, weight_of(path)) for path, hits in by_file.items()}
         entries = [_capped(entry, unheated) for entry in entries]
@@ -51,13 +51,17 @@ def fold(
     return entries
 
 
-def _entry(path: str, hits: Sequence[Hit], weight_of: Callable[[str], float]) -> FileHit:
-    weight = weight_of(path)
-    # What the graph lifts says where to look, not how much a file has to say.
-    further = [weight * hit.unheated for hit in hits[1:]]
+def _entry(path: str, hits: Sequence[Hit], weight: float, capped: bool) -> FileHit:
+    shown = tuple(hits[:CHUNKS_PER_FILE])
+    if capped:
+        # What the graph lifts says where to look, not how much a file has to say.
+        scores = sorted((hit.unheated for hit in hits[1:]), reverse=True)
+    else:
+        scores = [hit.score for hit in hits[1:]]
+    further = [weight * score for score in scores[: CHUNKS_PER_FILE - 1]]
     terms = {"best": hits[0].score, "further": math.fsum(further)}
     # Summed at once: rounding in between would break ties of equal sums.
-    return FileHit(path, math.fsum((hits[0].score, *further)), tuple(hits), terms)
+    return FileHit(path, math.fsum((hits[0].score, *further)), shown, terms)
 
 
 def _unheated(hits: Sequence[Hit], weight: float) -> float:

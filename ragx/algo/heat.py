@@ -110,6 +110,7 @@ def propagate(
     options: HeatOptions,
     *,
     admits: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
+    bars: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
 ) -> Heat:
     """Spread the seeds' scores over the graph; a node keeps the maximum of what reaches it.
 
@@ -123,6 +124,7 @@ def propagate(
         scores: (s,) float64 their heat at the start, non-negative.
         admits: (k,) node numbers -> (k,) bool, whether `similar` edges may lead there; asked once
             per step. None admits all.
+        bars: the same for every kind of edge: whether heat must not come there.
     Returns:
         Heat of every node reached within `options.hops` steps.
     Source: the "seed document" of ragx for spreading, maximum and frontier; damping and the order
@@ -138,7 +140,7 @@ def propagate(
     for hop in range(options.hops):
         decay = options.decay if hop or options.decays_at_once else 1.0
         front = _hottest(front, options.max_frontier)
-        layer = _step(graph, front, factor * decay, options, admits)
+        layer = _step(graph, front, factor * decay, options, admits, bars)
         if not len(layer.nodes):
             break
         layers.append(layer)
@@ -162,6 +164,7 @@ def _step(
     factor: NDArray[np.float64],
     options: HeatOptions,
     admits: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None,
+    bars: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None,
 ) -> _Layer:
     import numpy as np
 
@@ -177,6 +180,9 @@ def _step(
         if similar.any():
             asked, back = np.unique(targets[similar], return_inverse=True)
             passes[similar] = admits(asked)[back]
+    if bars is not None and passes.any():
+        asked, back = np.unique(targets[passes], return_inverse=True)
+        passes[passes] = ~bars(asked)[back]
     edges, source, kinds, targets = edges[passes], source[passes], kinds[passes], targets[passes]
     heat = hot[source] * graph.weights[edges].astype(np.float64) * factor[kinds]
     if options.damped:

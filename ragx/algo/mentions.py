@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from ragx.algo.lexical import STOP_WORDS, UNSPACED, WORD_MARKS, fold
+from ragx.algo.lexical import STOP_WORDS, UNSPACED, UNSPACED_CHARACTER, WORD_MARKS, fold
 
 __all__ = [
     "Mention",
     "NameTree",
     "find_symbols",
+    "first_words",
     "is_code_like",
     "is_telling",
     "is_telling_symbol",
@@ -28,7 +29,8 @@ __all__ = [
 _TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[\w{WORD_MARKS}])+")
 _ASCII_TOKEN = re.compile(r"\w+", re.ASCII)
 _NARROW = re.compile("[\uff66-\uff9f]")
-_MAX_WORDS = 12  # longer titles are sentences: nobody repeats them word for word
+# Longer titles are sentences: nobody repeats them word for word.
+_MAX_WORDS, _MAX_CHARACTERS = 12, 40
 
 # What documents call themselves by their place, not by their subject.
 _PLACE_WORDS = frozenset(
@@ -75,13 +77,19 @@ def name_key(name: str) -> str:
     return " ".join(filter(None, _words(_composed(name))))
 
 
+def first_words(texts: Iterable[str]) -> set[str]:
+    """Words of the texts: a name can only be in one of them if its first word is among these."""
+    return {word for text in texts for word in _words(_composed(text))}
+
+
 def is_telling(key: str) -> bool:
     """Whether a name says enough to be looked for in other texts.
 
     Not: names of common words and of places in a document, numbers, single characters, sentences.
     """
     words = key.split()
-    if not 0 < len(words) <= _MAX_WORDS or len(key) < 2:
+    limit = _MAX_CHARACTERS if all(map(UNSPACED_CHARACTER.match, words)) else _MAX_WORDS
+    if not 0 < len(words) <= limit or len(key) < 2:
         return False
     return any(
         word not in STOP_WORDS and word not in _PLACE_WORDS and not word.isdigit()
@@ -126,10 +134,9 @@ class NameTree:
         """First mention of each name, in order of start; of names inside each other the longest.
 
         Takes time in proportion to the words of the text, times the words of the longest name
-        at worst. Positions are of `text`; where it has characters in pieces (an accent apart from
-        its letter) they may be off by those.
+        at worst.
         """
-        text = _composed(text)
+        given, text = text, _composed(text)
         words = _words(text)
         root = self._root
         starts = [at for at, word in enumerate(words) if word in root]
@@ -157,7 +164,27 @@ class NameTree:
                     found[key] = Mention(key, start, end)
             if key:
                 after = last + 1
+        if text != given:
+            return [_in_given(mention, given) for mention in found.values()]
         return list(found.values())
+
+
+def _in_given(mention: Mention, given: str) -> Mention:
+    """A mention in the composed text with the positions of the given one."""
+    start = _given_position(given, mention.start + 1) - 1
+    return Mention(mention.key, max(0, start), _given_position(given, mention.end))
+
+
+def _given_position(given: str, offset: int) -> int:
+    """The shortest beginning of the text that is composed to at least so many characters."""
+    low, high = 0, len(given)
+    while low < high:
+        middle = (low + high) // 2
+        if len(unicodedata.normalize("NFKC", given[:middle])) < offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 _Branch = dict[str | None, Any]
@@ -205,16 +232,19 @@ def find_symbols(text: str, symbols: Container[str], *, prose: bool) -> list[Men
         prose: whether the text is no source code: then a word counts only if it looks like code
             or stands between backticks.
     """
-    words = set(_IDENTIFIER.findall(text))
-    known = {word for word in words if word in symbols}
-    if prose and known:
-        marked = {word for span in _MARKED.findall(text) for word in _IDENTIFIER.findall(span)}
-        known = {word for word in known if word in marked or is_code_like(word)}
+    known = {word for word in set(_IDENTIFIER.findall(text)) if word in symbols}
     if not known:
         return []
+    marked = [match.span(1) for match in _MARKED.finditer(text)] if prose else []
+    at = 0
     found: dict[str, Mention] = {}
     for match in _IDENTIFIER.finditer(text):
         word = match.group()
-        if word in known and word not in found:
+        if word not in known or word in found:
+            continue
+        while at < len(marked) and marked[at][1] < match.end():
+            at += 1
+        is_marked = at < len(marked) and marked[at][0] <= match.start()
+        if not prose or is_marked or is_code_like(word):
             found[word] = Mention(word, *match.span())
     return list(found.values())

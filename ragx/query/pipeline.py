@@ -252,7 +252,8 @@ def _rank_files(
             )
         ranking = rank_hits(_with_phrases(reader, query, hits))
         kept, also_in = _collapse(ranking, chunks)
-        entries = fold(kept, top=request.top, fold_weight=fold_weight)
+        capped = options.spread.cap and options.spread.formula == "capped"
+        entries = fold(kept, top=request.top, fold_weight=fold_weight, capped=capped)
         done = len(entries) >= request.top or seeds.exhausted or depth >= _MAX_DEPTH
         if not done:
             # Every file may have been found although most of its chunks have not.
@@ -289,7 +290,7 @@ def _with_phrases(reader: Reader, query: LexicalQuery, hits: Sequence[Hit]) -> l
         for chunk_id in reader.matching(phrase, by_id.keys()):
             hit = by_id[chunk_id]
             terms = {**hit.terms, "phrase": hit.terms.get("phrase", 0.0) + _PHRASE_BOOST}
-            by_id[chunk_id] = replace(hit, terms=terms, score=fusion.total(terms))
+            by_id[chunk_id] = replace(hit, terms=terms, score=hit.score + _PHRASE_BOOST)
     return list(by_id.values())
 
 

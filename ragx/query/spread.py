@@ -63,7 +63,7 @@ def spread(
         hits: scored by the searches, in any order.
         chunks: those of the hits; chunks that come in are added.
         vector: (d,) query vector for the floor of `similar` edges; without one nothing is below.
-        exclude: full-text expression of chunks that must not come in.
+        exclude: full-text expression of chunks that heat must not reach.
         top: files wanted; where there are fewer, `similar` edges help to fill the list.
     """
     import numpy as np
@@ -81,18 +81,20 @@ def spread(
         np.array([hit.score for hit in seeds])[nodes >= 0],
         _heat_options(options, thin=len({hit.path for hit in hits}) < top),
         admits=_floor(reader, graph, vector, options.query_floor),
+        bars=_barred(reader, graph, exclude),
     )
     by_id = {hit.chunk_id: hit for hit in hits}
-    reached = _reached(reader, graph, heat, by_id, chunks, exclude)
+    reached = _reached(reader, graph, heat, by_id, chunks)
     if seed_formula:
         return _seed_formula(reader, by_id, reached, chunks, options, vector)
+    lifted = dict(by_id)
     for chunk_id, (amount, hops) in reached.items():
         hit = by_id.get(chunk_id) or _blank(chunks[chunk_id])
         origin = by_id[hops[0].source]
         score, cap = lift(hit.score, amount, origin.score, capped=options.cap)
         if score > hit.score:
-            by_id[chunk_id] = _heated(hit, {"heat": amount, "cap": cap}, hops, origin.path)
-    return list(by_id.values())
+            lifted[chunk_id] = _heated(hit, score, {"heat": amount, "cap": cap}, hops, origin.path)
+    return list(lifted.values())
 
 
 def _heat_options(options: SpreadOptions, *, thin: bool) -> HeatOptions:
@@ -123,32 +125,44 @@ def _floor(
     return admits
 
 
+def _barred(
+    reader: Reader, graph: CsrGraph, exclude: str
+) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None:
+    if not exclude:
+        return None
+
+    def bars(nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        import numpy as np
+
+        ids = graph.ids[nodes].tolist()
+        matching = reader.matching(exclude, ids)
+        return np.array([chunk_id in matching for chunk_id in ids], np.bool_)
+
+    return bars
+
+
 def _reached(
     reader: Reader,
     graph: CsrGraph,
     heat: Heat,
     by_id: Mapping[int, Hit],
     chunks: dict[int, Chunk],
-    exclude: str,
 ) -> dict[int, tuple[float, tuple[Hop, ...]]]:
-    """Heat and way of every chunk that may come in or rise, hottest first."""
+    """Heat and way of every chunk that it reached; those that were no hits are read."""
     ids = graph.ids[heat.nodes].tolist()
-    new = [chunk_id for chunk_id in ids if chunk_id not in by_id]
-    barred = reader.matching(exclude, new)
-    chunks.update(reader.chunks([chunk_id for chunk_id in new if chunk_id not in barred]))
+    chunks.update(reader.chunks([chunk_id for chunk_id in ids if chunk_id not in by_id]))
     found = {}
     for chunk_id, node, amount in zip(ids, heat.nodes.tolist(), heat.heat.tolist(), strict=True):
-        if chunk_id not in barred:
-            hops = tuple(
-                Hop(
-                    int(graph.ids[step.parent]),
-                    int(graph.ids[step.node]),
-                    EDGE_KINDS[graph.kinds[step.edge]],
-                    float(graph.weights[step.edge]),
-                )
-                for step in heat.way_to(node)
+        hops = tuple(
+            Hop(
+                int(graph.ids[step.parent]),
+                int(graph.ids[step.node]),
+                EDGE_KINDS[graph.kinds[step.edge]],
+                float(graph.weights[step.edge]),
             )
-            found[chunk_id] = (amount, hops)
+            for step in heat.way_to(node)
+        )
+        found[chunk_id] = (amount, hops)
     return found
 
 
@@ -156,9 +170,12 @@ def _blank(chunk: Chunk) -> Hit:
     return Hit(chunk.chunk_id, chunk.path, chunk.ordinal, 0.0)
 
 
-def _heated(hit: Hit, added: Mapping[str, float], hops: tuple[Hop, ...], seed_path: str) -> Hit:
+def _heated(
+    hit: Hit, score: float, added: Mapping[str, float], hops: tuple[Hop, ...], seed_path: str
+) -> Hit:
+    # Not summed again: what one cap holds must tie exactly.
     terms = {**hit.terms, **{name: value for name, value in added.items() if value}}
-    return replace(hit, score=fusion.total(terms), terms=terms, hops=hops, seed_path=seed_path)
+    return replace(hit, score=score, terms=terms, hops=hops, seed_path=seed_path)
 
 
 def _seed_formula(

@@ -86,15 +86,27 @@ class _Nodes:
         return nodes
 
 
-def derive_graph(db: sqlite3.Connection, options: LinkOptions) -> CsrGraph:
-    """Join the rows of a committed state to edges."""
+def derive_graph(
+    db: sqlite3.Connection,
+    options: LinkOptions,
+    vectors: similar.Vectors,
+    found: similar.Similar | None = None,
+) -> CsrGraph:
+    """Join the rows of a state to edges.
+
+    Args:
+        vectors: those of its windows and parts.
+        found: its neighbour lists, if they are at hand; else they are read.
+    """
     nodes = _Nodes(db)
     edges: dict[str, Edges] = {}
     if len(nodes.ids):
         edges.update(_link_edges(db, nodes))
         edges.update(_name_edges(db, nodes, edges.get("import")))
         edges["adjacent"] = _adjacent_edges(nodes)
-        edges["similar"] = similar.similar_edges(db, options, nodes.of)
+        found = found or similar.stored_neighbours(db, options)
+        if found is not None:
+            edges["similar"] = similar.similar_edges(found, vectors, options, nodes.of)
     return build_graph(nodes.ids, edges)
 
 
@@ -247,10 +259,13 @@ class _Places:
             )
         )
         self.pages: dict[str, list[str]] = {}
+        (by_name,) = db.execute(
+            "SELECT EXISTS (SELECT 1 FROM links WHERE form IN ('wiki', 'ref'))"
+        ).fetchone()
         for key, path in db.execute(
             "SELECT n.key, f.path FROM names n JOIN chunks c USING (chunk_id)"
-            " JOIN files f USING (file_id) WHERE n.kind = ? ORDER BY n.key, f.path",
-            (TITLE,),
+            " JOIN files f USING (file_id) WHERE n.kind = ? AND ? ORDER BY n.key, f.path",
+            (TITLE, by_name),
         ):
             self.pages.setdefault(key, []).append(path)
         self._marks: dict[str, list[tuple[int, list[str], list[str]]]] = {}

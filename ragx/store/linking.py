@@ -18,7 +18,7 @@ import xxhash
 
 from ragx.algo.chunking.languages import kind_of
 from ragx.algo.lexical import UNSPACED_CHARACTER, analyse, fold
-from ragx.algo.mentions import NameTree, find_symbols, is_telling, is_telling_symbol
+from ragx.algo.mentions import NameTree, find_symbols, first_words, is_telling, is_telling_symbol
 from ragx.store.base import StagedChunk
 
 __all__ = ["SYMBOL", "TITLE", "MentionUpdate", "name_number", "names_of"]
@@ -115,20 +115,24 @@ class MentionUpdate:
         titles, symbols = self._known()
         if not titles and not symbols:
             return
-        tree = NameTree(titles)
-        long_tree = NameTree(key for key in titles if " " in key)
         cursor = self.db.execute(
             "SELECT c.chunk_id, f.language, c.text FROM chunks c JOIN files f USING (file_id)"
             f" WHERE c.chunk_id IN ({which}) ORDER BY c.chunk_id"
         )
         insert = "INSERT INTO mentions VALUES (?, ?, ?, ?)"
-        while rows := cursor.fetchmany(_BATCH):
+        rows = cursor.fetchmany(_BATCH)
+        # Few texts: most names cannot begin in any of them, and a tree of all takes its time.
+        first = first_words(text for _, _, text in rows) if len(rows) < _BATCH else None
+        keys = [key for key in titles if first is None or key.partition(" ")[0] in first]
+        tree, long_tree = NameTree(keys), NameTree(key for key in keys if " " in key)
+        while rows:
             found = [
                 row
                 for chunk_id, language, text in rows
                 for row in _mentions(chunk_id, language, text, tree, long_tree, titles, symbols)
             ]
             self.db.executemany(insert, found)
+            rows = cursor.fetchmany(_BATCH)
 
     def _known(self) -> tuple[dict[str, int], dict[str, int]]:
         """Titles and symbols that count, with their numbers."""
@@ -166,12 +170,18 @@ def _expression(kind: int, key: str) -> str:
     scripts without spaces the index holds pairs, so that one character is how a term begins.
     """
     terms: list[str] = []
-    for word in key.split() if kind == TITLE else fold(key).split():
-        unspaced = UNSPACED_CHARACTER.findall(word)
-        if unspaced:
-            terms += [f'"{character}"*' for character in unspaced if _is_indexed(character)]
-        elif _is_indexed(word):
-            terms.append(f'"{word}"')
+    composed = unicodedata.normalize("NFC", key)
+    if kind == SYMBOL and UNSPACED_CHARACTER.search(composed):
+        # Beside others, what folds to something else may have become one character with them.
+        unspaced = UNSPACED_CHARACTER.findall(composed)
+        same = [c for c in unspaced if fold(c) == c and _is_indexed(c)]
+        terms = [f'"{character}"*' for character in same]
+    else:
+        for word in key.split() if kind == TITLE else fold(key).split():
+            if not _is_indexed(word):
+                continue
+            of_pairs = all(map(UNSPACED_CHARACTER.match, word))
+            terms.append(f'"{word[0]}"*' if of_pairs else f'"{word}"')
     return " AND ".join(dict.fromkeys(terms))
 
 

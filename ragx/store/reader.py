@@ -20,7 +20,7 @@ from ragx.store.communities import (
     read_communities,
 )
 from ragx.store.connect import DATABASE_NAME, connect_reading, index_directory
-from ragx.store.edges import derive_graph, find_evidence, map_graph, write_graph
+from ragx.store.edges import find_evidence, map_graph, write_graph
 from ragx.store.faults import reading, translated
 from ragx.store.rows import (
     CHUNK_COLUMNS,
@@ -30,12 +30,12 @@ from ragx.store.rows import (
     graph_stamp,
     id_list,
     known_embeddings,
-    link_options,
     load_vectors,
     marks,
     read_counts,
     read_files,
     read_manifest,
+    stored_graph,
     to_chunk,
     vector_stamp,
 )
@@ -249,7 +249,8 @@ class SqliteReader:
                 stamp = graph_stamp(self._db)
                 graph = map_graph(self._directory, stamp)
                 if graph is None:
-                    graph = derive_graph(self._db, link_options(read_manifest(self._db)))
+                    rows = vectors.map_rows(self._directory, vector_stamp(self._db))
+                    graph = stored_graph(self._db, rows)
                     if self._is_current():
                         with contextlib.suppress(OSError):
                             write_graph(self._directory, stamp, graph)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import xxhash
 
@@ -14,7 +15,14 @@ from ragx.store import vectors
 from ragx.store.base import Counts, Digests, FileRow, LinkOptions
 from ragx.store.edges import derive_graph, graph_digest
 from ragx.store.faults import REBUILD_HINT, reading
+from ragx.store.similar import Vectors, labels_of
 from ragx.types import Chunk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragx.algo.graph import CsrGraph
 
 __all__ = [
     "CHUNK_COLUMNS",
@@ -33,11 +41,11 @@ __all__ = [
     "read_counts",
     "read_files",
     "read_manifest",
+    "stored_graph",
     "to_chunk",
     "vector_stamp",
 ]
 
-_VECTOR_BATCH = 4096
 _IN_LIMIT = 500  # bound parameters per statement; SQLite's oldest default limit is 999
 
 # The plus keeps the planner from running the match anew for every id.
@@ -138,6 +146,12 @@ def link_options(manifest: Mapping[str, str]) -> LinkOptions:
     )
 
 
+def stored_graph(db: sqlite3.Connection, base: vectors.VectorRows | None = None) -> CsrGraph:
+    """The graph of the rows as they are stored; `base` as for `load_vectors`."""
+    options = link_options(read_manifest(db))
+    return derive_graph(db, options, Vectors(db, load_vectors(db, base)))
+
+
 def read_files(db: sqlite3.Connection) -> dict[str, FileRow]:
     """Every known file by path, in path order."""
     rows = db.execute(f"SELECT {FILE_COLUMNS} FROM files ORDER BY path")
@@ -173,35 +187,68 @@ def read_counts(db: sqlite3.Connection) -> Counts:
     return counts
 
 
-def load_vectors(db: sqlite3.Connection) -> vectors.VectorRows:
-    """Rows of the vector index in (chunk id, window) order."""
+def load_vectors(
+    db: sqlite3.Connection, base: vectors.VectorRows | None = None
+) -> vectors.VectorRows:
+    """Rows of the vector index in (chunk id, window) order.
+
+    Args:
+        base: rows of an earlier state of the same vectors; what they have is not read again.
+    """
     import numpy as np
 
     with reading("reading the vectors"):
-        joined = " FROM windows w JOIN embeddings e USING (key)"
-        n, low, high = db.execute(
-            f"SELECT count(*), min(length(e.vector)), max(length(e.vector)){joined}"
-        ).fetchone()
-        if low != high:
+        pairs = db.execute(
+            "SELECT w.chunk_id, w.key FROM windows w JOIN embeddings e USING (key)"
+            " ORDER BY w.chunk_id, w.window"
+        ).fetchall()
+        owners = np.array([chunk_id for chunk_id, _ in pairs], np.int64)
+        labels = labels_of([key for _, key in pairs])
+        have = np.zeros(len(pairs), bool)
+        known = np.zeros(len(pairs), np.int64)
+        if base is not None and len(base) and len(pairs):
+            stored, first = np.unique(base.labels, return_index=True)
+            places = np.minimum(np.searchsorted(stored, labels), len(stored) - 1)
+            have = stored[places] == labels
+            known = first[places]
+        missing = sorted({pairs[row][1] for row in np.flatnonzero(~have).tolist()})
+        fresh = _read_vectors(db, missing)
+        widths = {fresh.shape[1]} if missing else set()
+        if have.any() and base is not None:
+            widths.add(base.matrix.shape[1])
+        if len(widths) > 1:
             raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
-        owners, labels = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        matrix = np.zeros((n, (low or 0) // 2), np.float32)
-        cursor = db.execute(
-            f"SELECT w.chunk_id, w.key, e.vector, e.checksum{joined} ORDER BY w.chunk_id, w.window"
-        )
-        at = 0
-        while rows := cursor.fetchmany(_VECTOR_BATCH):
-            end = at + len(rows)
-            owners[at:end] = [row[0] for row in rows]
-            # Equal keys are equal vectors, so the key names the vector.
-            tails = b"".join(row[1][-8:] for row in rows)
-            labels[at:end] = np.frombuffer(tails, "<u8") >> 1
-            if not all(is_intact(row[2], row[3]) for row in rows):
-                raise IndexDamaged("a stored vector is damaged", hint=REBUILD_HINT)
-            blobs = b"".join(row[2] for row in rows)
-            matrix[at:end] = np.frombuffer(blobs, "<f2").reshape(len(rows), -1)
-            at = end
+        matrix = np.empty((len(pairs), max(widths, default=0)), np.float32)
+        if have.any() and base is not None:
+            matrix[have] = base.matrix[known[have]]
+        if missing:
+            names = labels_of(missing)
+            order = np.argsort(names)
+            lacking = ~have
+            matrix[lacking] = fresh[order[np.searchsorted(names[order], labels[lacking])]]
     return vectors.VectorRows(owners, labels, matrix)
+
+
+def _read_vectors(db: sqlite3.Connection, keys: Sequence[bytes]) -> NDArray[np.float32]:
+    """(n, d) stored vectors of known keys, in their order."""
+    import numpy as np
+
+    blobs: dict[bytes, bytes] = {}
+    for at in range(0, len(keys), _IN_LIMIT):
+        batch = keys[at : at + _IN_LIMIT]
+        for key, blob, stored in db.execute(
+            f"SELECT key, vector, checksum FROM embeddings WHERE key IN ({marks(len(batch))})",
+            batch,
+        ):
+            if not is_intact(blob, stored):
+                raise IndexDamaged("a stored vector is damaged", hint=REBUILD_HINT)
+            blobs[key] = blob
+    if len({len(blob) for blob in blobs.values()}) > 1:
+        raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
+    joined = np.frombuffer(b"".join(blobs[key] for key in keys), "<f2")
+    return (
+        joined.reshape(len(keys), -1).astype(np.float32) if keys else np.zeros((0, 0), np.float32)
+    )
 
 
 def _digest_files(db: sqlite3.Connection) -> dict[str, str]:
@@ -250,7 +297,7 @@ def _digest_postings(db: sqlite3.Connection) -> str:
 
 def digests(db: sqlite3.Connection) -> Digests:
     """Digests of everything that files and settings decide."""
-    graph = derive_graph(db, link_options(read_manifest(db)))
+    graph = stored_graph(db)
     return Digests(
         files=_digest_files(db),
         vectors=_digest_vectors(db),

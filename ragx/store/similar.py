@@ -9,7 +9,7 @@ adding and removing chunks repairs exactly the lists it touches (algo.knn_graph)
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,15 +25,23 @@ if TYPE_CHECKING:
 
     from ragx.algo.graph import Edges
     from ragx.algo.knn_graph import KnnLists
+    from ragx.store.vectors import VectorRows
 
-__all__ = ["similar_edges", "update_neighbours"]
+__all__ = [
+    "Similar",
+    "Vectors",
+    "labels_of",
+    "similar_edges",
+    "stored_neighbours",
+    "update_neighbours",
+]
 
 _KEY_BYTES = 16
 _ENTRY_BYTES = _KEY_BYTES + 4  # key of the neighbour, float32 similarity
 _SHARED = 0  # owner of a stretch that several chunks share
 # As the vector index sees it: a key whose vector is lost stands for nothing.
 _HAS_VECTOR = "key IN (SELECT key FROM embeddings)"
-_PAIRS = 1 << 14  # chunk pairs whose whole vectors are compared at a time
+_PAIRS = 1 << 12  # chunk pairs whose whole vectors are compared at a time
 
 
 @dataclass(slots=True)
@@ -52,24 +60,102 @@ class _Stretches:
     owners: NDArray[np.int64]
 
 
-def update_neighbours(db: sqlite3.Connection, options: LinkOptions, *, all_anew: bool) -> None:
-    """Bring the stored lists in step with the windows and parts that are there now."""
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """Stretches and the nearest others of each."""
+
+    nodes: _Stretches
+    lists: KnnLists
+
+
+class Vectors:
+    """Vectors of windows and parts, by key and by chunk.
+
+    Args:
+        db: where parts that are no windows are read.
+        rows: all windows.
+    Raises:
+        IndexDamaged: the vectors are not all of one width.
+    """
+
+    def __init__(self, db: sqlite3.Connection, rows: VectorRows) -> None:
+        import numpy as np
+
+        self._owners, self._matrix = rows.owners, rows.matrix
+        self._labels, self._first = np.unique(rows.labels, return_index=True)
+        parts = db.execute(
+            "SELECT key, vector FROM embeddings WHERE key IN (SELECT key FROM parts)"
+        ).fetchall()
+        if any(len(blob) != 2 * self._matrix.shape[1] for _, blob in parts):
+            raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
+        self._parts = {key: np.frombuffer(blob, "<f2").astype(np.float32) for key, blob in parts}
+        self.n_parts = len(parts)
+
+    def by_key(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
+        """(n, d) vector of each key."""
+        import numpy as np
+
+        matrix = np.empty((len(keys), self._matrix.shape[1]), np.float32)
+        labels = labels_of(keys)
+        places = np.minimum(np.searchsorted(self._labels, labels), len(self._labels) - 1)
+        known = self._labels[places] == labels
+        matrix[known] = self._matrix[self._first[places[known]]]
+        for row in np.flatnonzero(~known).tolist():
+            matrix[row] = self._parts[keys[row]]
+        return matrix
+
+    def n_windows(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(p,) windows of each chunk."""
+        import numpy as np
+
+        counts: NDArray[np.int64] = np.searchsorted(
+            self._owners, chunks, "right"
+        ) - np.searchsorted(self._owners, chunks, "left")
+        return counts
+
+    def whole(self, chunks: NDArray[np.int64]) -> NDArray[np.float32]:
+        """(p, d) what stands for each chunk as a whole: the direction of its windows' mean."""
+        import numpy as np
+
+        first = np.searchsorted(self._owners, chunks)
+        counts = self.n_windows(chunks)
+        matrix: NDArray[np.float32] = self._matrix[first]
+        for place in np.flatnonzero(counts > 1).tolist():
+            rows = self._matrix[first[place] : first[place] + counts[place]]
+            total = np.add.reduce(rows, axis=0, dtype=np.float64)
+            length = float(np.sqrt(np.add.reduce(total * total)))
+            matrix[place] = total / length if length else total
+        return matrix
+
+
+def labels_of(keys: Sequence[bytes]) -> NDArray[np.int64]:
+    """(n,) int64 names of vectors by their keys: equal keys, equal vectors."""
+    import numpy as np
+
+    return (np.frombuffer(b"".join(key[-8:] for key in keys), "<u8") >> 1).astype(np.int64)
+
+
+def update_neighbours(
+    db: sqlite3.Connection, options: LinkOptions, vectors: Vectors, *, all_anew: bool
+) -> Similar | None:
+    """Bring the stored lists in step with the windows and parts that are there now; None where
+    there is nothing to compare."""
     from ragx.algo import knn_graph
 
     if all_anew:
         db.execute("DELETE FROM neighbours")
     now = _stretches(db, options)
-    old_keys, old_owners, blobs = _stored(db)
     if not now.keys:
         db.execute("DELETE FROM neighbours")
-        return
+        return None
+    old_keys, old_owners, blobs = _stored(db)
     kept = _kept(now, old_keys, old_owners)
     if len(old_keys) == len(now.keys) and (kept >= 0).all():
-        return
+        return Similar(now, _unpacked(blobs, old_keys, options.k))
     import numpy as np
 
     groups = np.where(now.owners == _SHARED, -1 - np.arange(len(now.keys)), now.owners)
-    matrix = _matrix(db, options, now)
+    matrix = _matrix(db, options, now, vectors)
     k, least = options.k, options.min_edge_sim
     if old_keys:
         old = _unpacked(blobs, old_keys, k)
@@ -79,6 +165,16 @@ def update_neighbours(db: sqlite3.Connection, options: LinkOptions, *, all_anew:
     else:
         lists = knn_graph.approximate_lists(matrix, groups, k=k, min_similarity=least)
     _store(db, now, lists, dict(zip(old_keys, zip(old_owners, blobs, strict=True), strict=True)))
+    return Similar(now, lists)
+
+
+def stored_neighbours(db: sqlite3.Connection, options: LinkOptions) -> Similar | None:
+    """What the last commit left; None where there is nothing to compare."""
+    now = _stretches(db, options)
+    old_keys, _, blobs = _stored(db)
+    if not now.keys or old_keys != now.keys:
+        return None
+    return Similar(now, _unpacked(blobs, old_keys, options.k))
 
 
 def _stretches(db: sqlite3.Connection, options: LinkOptions) -> _Stretches:
@@ -145,45 +241,17 @@ def _kept(now: _Stretches, old_keys: list[bytes], old_owners: list[int]) -> NDAr
     return kept
 
 
-def _embeddings(db: sqlite3.Connection) -> dict[bytes, NDArray[np.float32]]:
-    """Vector of every key that stands for a stretch or window."""
-    import numpy as np
-
-    rows = db.execute(
-        "SELECT key, vector FROM embeddings WHERE key IN"
-        " (SELECT key FROM windows UNION SELECT key FROM parts)"
-    ).fetchall()
-    if not rows:
-        return {}
-    if len({len(row[1]) for row in rows}) > 1:
-        raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
-    matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f2").reshape(len(rows), -1)
-    return dict(zip((row[0] for row in rows), matrix.astype(np.float32), strict=True))
-
-
-def _matrix(db: sqlite3.Connection, options: LinkOptions, nodes: _Stretches) -> NDArray[np.float32]:
+def _matrix(
+    db: sqlite3.Connection, options: LinkOptions, nodes: _Stretches, vectors: Vectors
+) -> NDArray[np.float32]:
     """(n, d) vector of each node."""
+    if options.edge_source != "chunk":
+        return vectors.by_key(nodes.keys)
     import numpy as np
 
-    vectors = _embeddings(db)
-    if options.edge_source == "chunk":
-        vectors = {
-            _whole_key(keys): _mean([vectors[key] for key in keys])
-            for _, keys in _windows_by_chunk(db)
-        }
-    return np.stack([vectors[key] for key in nodes.keys])
-
-
-def _mean(rows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Direction of the mean of unit vectors: what stands for a chunk as a whole."""
-    import numpy as np
-
-    if len(rows) == 1:
-        return rows[0]
-    total = np.add.reduce(np.stack(rows).astype(np.float64), axis=0)
-    length = float(np.sqrt(total @ total))
-    mean: NDArray[np.float32] = (total / length if length else total).astype(np.float32)
-    return mean
+    # All chunks of a node have the same windows.
+    first = np.searchsorted(nodes.rows, np.arange(len(nodes.keys)))
+    return vectors.whole(nodes.chunks[first])
 
 
 def _unpacked(blobs: list[bytes], keys: list[bytes], k: int) -> KnnLists:
@@ -234,7 +302,8 @@ def _store(
 
 
 def similar_edges(
-    db: sqlite3.Connection,
+    similar: Similar,
+    vectors: Vectors,
     options: LinkOptions,
     node_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
 ) -> Edges:
@@ -245,12 +314,7 @@ def similar_edges(
     """
     import numpy as np
 
-    nodes = _stretches(db, options)
-    old_keys, _, blobs = _stored(db)
-    if not nodes.keys or old_keys != nodes.keys:
-        none = np.zeros(0, np.int64)
-        return none, none, np.zeros(0, np.float32)
-    lists = _unpacked(blobs, old_keys, options.k)
+    nodes, lists = similar.nodes, similar.lists
     source, place = np.nonzero(lists.neighbours >= 0)
     every = np.arange(len(nodes.keys))
     near = lists.neighbours[source, place].astype(np.int64)
@@ -262,13 +326,11 @@ def similar_edges(
     pair, one = _owners_of(nodes, ends[0])
     again, other = _owners_of(nodes, ends[1][pair])
     pair, one = pair[again], one[again]
-    a, b = node_of(one), node_of(other)
-    keep = a != b
-    a, b, weight = np.minimum(a, b)[keep], np.maximum(a, b)[keep], weights[pair][keep]
-    a, b, weight = _strongest(a, b, weight)
-    alike = _whole_similarity(db, a, b, node_of)
-    keep = alike < options.near_dup_sim
-    return a[keep], b[keep], np.minimum(weight[keep], np.float32(1.0))
+    keep = one != other
+    low, high = np.minimum(one, other)[keep], np.maximum(one, other)[keep]
+    low, high, weight = _strongest(low, high, weights[pair][keep])
+    keep = _whole_similarity(vectors, low, high, weight, options) < options.near_dup_sim
+    return node_of(low[keep]), node_of(high[keep]), np.minimum(weight[keep], np.float32(1.0))
 
 
 def _owners_of(
@@ -295,30 +357,33 @@ def _strongest(a: NDArray[np.int64], b: NDArray[np.int64], weight: NDArray[np.fl
 
 
 def _whole_similarity(
-    db: sqlite3.Connection,
+    vectors: Vectors,
     a: NDArray[np.int64],
     b: NDArray[np.int64],
-    node_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+    weight: NDArray[np.float32],
+    options: LinkOptions,
 ) -> NDArray[np.float64]:
-    """(p,) cosine of the pairs' whole vectors, the same bits whatever else is asked."""
+    """(p,) cosine of the pairs' whole vectors, the same bits whatever else is asked.
+
+    Args:
+        a, b: chunks.
+        weight: similarity of their nearest stretches, which are the chunks themselves where each
+            is a single one.
+    """
     import numpy as np
 
-    if not len(a):
-        return np.zeros(0)
-    vectors = _embeddings(db)
-    windows = _windows_by_chunk(db)
-    nodes = node_of(np.array([chunk for chunk, _ in windows], np.int64))
-    width = len(next(iter(vectors.values())))
-    whole = np.zeros((int(max(nodes.max(), b.max())) + 1, width), np.float32)
-    whole[nodes] = [_mean([vectors[key] for key in keys]) for _, keys in windows]
-    return np.concatenate(
-        [
-            np.add.reduce(
-                np.multiply(
-                    whole[a[at : at + _PAIRS]], whole[b[at : at + _PAIRS]], dtype=np.float64
-                ),
-                axis=1,
-            )
-            for at in range(0, len(a), _PAIRS)
-        ]
-    )
+    alike = weight.astype(np.float64)
+    if options.edge_source == "chunk":
+        return alike
+    several = (vectors.n_windows(a) > 1) | (vectors.n_windows(b) > 1)
+    asked = np.flatnonzero(several | bool(vectors.n_parts))
+    chunks, back = np.unique(np.concatenate((a[asked], b[asked])), return_inverse=True)
+    if not len(chunks):
+        return alike
+    whole = vectors.whole(chunks)
+    left, right = back[: len(asked)], back[len(asked) :]
+    for at in range(0, len(asked), _PAIRS):
+        part = slice(at, at + _PAIRS)
+        product = np.multiply(whole[left[part]], whole[right[part]], dtype=np.float64)
+        alike[asked[part]] = np.add.reduce(product, axis=1)
+    return alike

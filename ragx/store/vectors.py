@@ -40,6 +40,7 @@ __all__ = [
     "VectorIndex",
     "VectorRows",
     "drop_vectors",
+    "map_rows",
     "open_vectors",
     "write_vectors",
 ]
@@ -199,6 +200,11 @@ def _best_per_owner(
     if len(starts) == len(owners):
         return owners, scores
     return owners[starts], np.maximum.reduceat(scores, starts)
+
+
+def map_rows(directory: Path, stamp: bytes) -> VectorRows | None:
+    """Rows of the derived file, if it is whole and of the vectors with this stamp."""
+    return _map_matrix(directory / MATRIX_NAME, stamp)
 
 
 def open_vectors(

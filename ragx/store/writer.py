@@ -45,7 +45,7 @@ from ragx.store.rows import (
     to_chunk,
     vector_stamp,
 )
-from ragx.store.similar import update_neighbours
+from ragx.store.similar import Vectors, update_neighbours
 from ragx.types import Chunk
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ class SqliteWriter:
             self._reset = False
             self._relink = False
             self._graph: CsrGraph | None = None
+            self._rows: vectors.VectorRows | None = None
+            self._base: vectors.VectorRows | None = None
             self._waiting_rows: list[tuple[object, ...]] = []
             self._waiting_chunks: list[StagedChunk] = []
             self._begin_staging()
@@ -337,6 +339,7 @@ class SqliteWriter:
                     "INSERT OR IGNORE INTO temp.staged_deletes SELECT path FROM files"
                     " WHERE path NOT IN (SELECT path FROM temp.staged_files)"
                 )
+            self._base = self._known_rows()
             mentions = MentionUpdate(self._db, all_anew)
             deleted = self._drop_old_chunks(mentions)
             reach("commit_chunks_dropped")
@@ -374,7 +377,10 @@ class SqliteWriter:
             stamp = vector_stamp(self._db)
             (any_vector,) = self._db.execute("SELECT EXISTS (SELECT 1 FROM windows)").fetchone()
         if any_vector:
-            vectors.write_vectors(self._directory, stamp, lambda: load_vectors(self._db))
+            rows, self._rows = self._rows, None
+            vectors.write_vectors(
+                self._directory, stamp, lambda: load_vectors(self._db) if rows is None else rows
+            )
         else:
             vectors.drop_vectors(self._directory)
         if self._graph is not None:
@@ -442,6 +448,15 @@ class SqliteWriter:
                 "INSERT OR REPLACE INTO meta VALUES ('state.vectors', ?)", (os.urandom(16).hex(),)
             )
 
+    def _known_rows(self) -> vectors.VectorRows | None:
+        """Vectors of the last commit, where they are the same in this one as far as it has them."""
+        (replaced,) = self._db.execute(
+            "SELECT EXISTS (SELECT 1 FROM temp.staged_embeddings)"
+        ).fetchone()
+        if replaced or self._reset:
+            return None
+        return vectors.map_rows(self._directory, vector_stamp(self._db))
+
     def _link(self, mentions: MentionUpdate, linking: LinkOptions, *, all_anew: bool) -> int:
         """Bring the graph in step with the rows as they are now; the number of its edges."""
         db = self._db
@@ -455,8 +470,11 @@ class SqliteWriter:
             (edges,) = db.execute("SELECT value FROM meta WHERE key = 'state.edges'").fetchone()
             return int(edges)
         mentions.after()
-        update_neighbours(db, linking, all_anew=all_anew)
-        self._graph = graph = derive_graph(db, linking)
+        self._rows = load_vectors(db, self._base)
+        self._base = None
+        known = Vectors(db, self._rows)
+        similar = update_neighbours(db, linking, known, all_anew=all_anew)
+        self._graph = graph = derive_graph(db, linking, known, similar)
         db.executemany(
             "INSERT OR REPLACE INTO meta VALUES (?, ?)",
             [("state.graph", os.urandom(16).hex()), ("state.edges", str(graph.n_edges))],

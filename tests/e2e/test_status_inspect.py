@@ -106,14 +106,20 @@ def test_a_file_and_its_chunks(notes: Path, ask: Ask, ragx_cli: RunCli) -> None:
     assert document["path"] == "a.md"
     assert document["chunk_count"] == len(document["chunks"]) >= 2
     raw = (notes / "a.md").read_bytes()
-    for part in document["chunks"]:
+    ids = [part["id"] for part in document["chunks"]]
+    for at, part in enumerate(document["chunks"]):
         text = raw[part["byte_start"] : part["byte_end"]].decode()
         chunk = ask("inspect", "chunk", str(part["id"]), cwd=notes)
         assert chunk["text"] == text
         assert chunk["file"] == "a.md"
         assert (chunk["line_start"], chunk["line_end"]) == (part["line_start"], part["line_end"])
         assert " ".join(text.split()).startswith(part["preview"])
-        assert chunk["edges"] == []
+        # Nothing in this corpus names anything: chunks are joined to those they stand between.
+        assert {edge["id"] for edge in chunk["edges"]} == {
+            *ids[max(0, at - 1) : at],
+            *ids[at + 1 : at + 2],
+        }
+        assert {(edge["kind"], edge["weight"]) for edge in chunk["edges"]} == {("adjacent", 1.0)}
 
 
 def test_encodings_symbols_and_nothing(notes: Path, ask: Ask) -> None:

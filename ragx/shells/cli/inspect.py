@@ -178,10 +178,7 @@ def community(number: int, root: Path | None, as_json: bool) -> int:
         )
         return envelope.OK
     head = f"{envelope.one_line(group.label)}: {count(len(chunks), 'chunk')}"
-    lines = [
-        f"{part.chunk_id:>16}  {place(part)}  {_crumb(part)}".rstrip()
-        for part in chunks
-    ]
+    lines = [f"{part.chunk_id:>16}  {place(part)}  {_crumb(part)}".rstrip() for part in chunks]
     envelope.emit_text("\n".join([head, *lines]))
     return envelope.OK
 

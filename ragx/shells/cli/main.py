@@ -19,7 +19,11 @@ COMMANDS = {
     "query": ("ragx.shells.cli.query", "command", "Find files and exact lines by plain words."),
     "status": ("ragx.shells.cli.status", "command", "Show what is indexed and what has changed."),
     "verify": ("ragx.shells.cli.verify", "command", "Compare the index with a fresh one."),
-    "inspect": ("ragx.shells.cli.inspect", "command", "Look into the index: chunks, files, edges, communities."),
+    "inspect": (
+        "ragx.shells.cli.inspect",
+        "command",
+        "Look into the index: chunks, files, edges, communities.",
+    ),
     "config": ("ragx.shells.cli.config", "command", "Show and change settings."),
     "schema": ("ragx.shells.cli.schema", "command", "Print the JSON Schema of a document."),
 }

@@ -206,9 +206,6 @@ def test_an_excluded_word_bars_what_holds_it(chain: Library) -> None:
         assert "otto.md" not in chain.paths("quagga experiment -rivers", mode=mode)
 
 
-@pytest.mark.xfail(
-    raises=KeyError, strict=True, reason="the chunk in the middle is barred and not in `places`"
-)
 def test_the_way_over_an_excluded_chunk_can_be_explained(chain: Library) -> None:
     answer = chain.ask("quagga experiment -rivers", explain=True)
     for ends in answer.evidence:
@@ -291,7 +288,6 @@ def test_without_a_cap_heat_adds_up(chain: Library) -> None:
     assert hit.score > CAP * hit_of(answer, "bridge.md").score
 
 
-@pytest.mark.xfail(strict=True, reason="run_query does not pass the cap's setting to fold")
 def test_without_a_cap_entries_are_not_held_either(town: Library) -> None:
     for text in ("quagga experiment", "river bridge", "copper", "silver engine violin"):
         for entry in town.ask(text, with_spread(cap=False), mode="hybrid").results:
@@ -299,7 +295,6 @@ def test_without_a_cap_entries_are_not_held_either(town: Library) -> None:
             assert entry.score == entry.chunks[0].hit.score
 
 
-@pytest.mark.xfail(strict=True, reason="run_query does not pass the cap's setting to fold")
 def test_the_seed_formula_knows_no_cap(tmp_path: Path) -> None:
     files = {
         "a.md": "copper silver engine violin garden castle letter quagga\n",
@@ -313,9 +308,6 @@ def test_the_seed_formula_knows_no_cap(tmp_path: Path) -> None:
     assert "cap" not in entry.terms
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the cap takes the seed's heated score, if it was lifted before"
-)
 def test_the_cap_is_a_share_of_the_seeds_own_score(town: Library) -> None:
     checked = 0
     for text in QUESTIONS:
@@ -329,9 +321,6 @@ def test_the_cap_is_a_share_of_the_seeds_own_score(town: Library) -> None:
     assert checked
 
 
-@pytest.mark.xfail(
-    strict=True, reason="summing the terms again gives scores that differ in the last bit"
-)
 def test_hits_that_one_seed_holds_tie_exactly(town: Library) -> None:
     """Else rounding, and not what the cap took, decides their order."""
     held: dict[tuple[str, int], set[float]] = {}

@@ -180,6 +180,8 @@ NAMES = [
     unicodedata.normalize("NFD", "Café Crème"),
     unicodedata.normalize("NFD", "각시탈 영화"),
     "½ Pint",
+    "a\u3220 Zebra",
+    "\u3280\u3281 Zebra",
     "2½ Men",
     "Co\u0140lecció d'art",
     "Straße Nord",
@@ -237,6 +239,7 @@ SYMBOLS = [
     "größteZahl",
     "ａｂｃｄ",
     "\u3131\u3134_\u3137",
+    unicodedata.normalize("NFD", "\uac01\uc2dc_\ud0c8"),
     "\U0001e900\U0001e901\U0001e902\U0001e903",
 ]
 
