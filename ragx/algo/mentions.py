@@ -26,9 +26,9 @@ __all__ = [
     "name_key",
 ]
 
-_TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[\w{WORD_MARKS}])+")
+_TOKEN = re.compile(rf"(?=[\w{WORD_MARKS}])[{UNSPACED}]|(?:(?![{UNSPACED}])[\w{WORD_MARKS}])+")
 _ASCII_TOKEN = re.compile(r"\w+", re.ASCII)
-_NARROW = re.compile("[\uff66-\uff9f]")
+_NARROW = re.compile("[\uff66-\uff9f]+")
 # Longer titles are sentences: nobody repeats them word for word.
 _MAX_WORDS, _MAX_CHARACTERS = 12, 40
 
@@ -67,9 +67,13 @@ def _words(text: str) -> list[str]:
 
 def _composed(text: str) -> str:
     """The form in which full text is indexed: characters composed, narrow kana made wide."""
-    if text.isascii() or (unicodedata.is_normalized("NFC", text) and not _NARROW.search(text)):
+    if text.isascii():
         return text
-    return unicodedata.normalize("NFKC", text)
+    composed = unicodedata.normalize("NFC", text)
+    if not _NARROW.search(composed):
+        return composed
+    wide = _NARROW.sub(lambda run: unicodedata.normalize("NFKC", run.group()), composed)
+    return unicodedata.normalize("NFC", wide)
 
 
 def name_key(name: str) -> str:
@@ -180,7 +184,7 @@ def _given_position(given: str, offset: int) -> int:
     low, high = 0, len(given)
     while low < high:
         middle = (low + high) // 2
-        if len(unicodedata.normalize("NFKC", given[:middle])) < offset:
+        if len(_composed(given[:middle])) < offset:
             low = middle + 1
         else:
             high = middle
@@ -191,7 +195,7 @@ _Branch = dict[str | None, Any]
 _END = None  # no word, not even one of marks: what stands there is the name that ends here
 
 
-_IDENTIFIER = re.compile(r"(?<![\w$])[^\W\d]\w*")
+_IDENTIFIER = re.compile(rf"(?<![\w${WORD_MARKS}])[^\W\d]\w*(?![{WORD_MARKS}])")
 _MARKED = re.compile(r"`([^`\s]{3,60})`")
 _MIN_SYMBOL = 4
 _COMMON_SYMBOLS = frozenset(

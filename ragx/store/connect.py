@@ -102,7 +102,7 @@ def connect_writing(path: Path) -> sqlite3.Connection:
 def is_sound(db: sqlite3.Connection) -> bool:
     """Whether SQLite finds its own structures whole, the full text's too, and vectors are right."""
     try:
-        (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()
         db.execute("INSERT INTO postings (postings) VALUES ('integrity-check')")
         for blob, stored in db.execute("SELECT vector, checksum FROM embeddings"):
             if not is_intact(blob, stored):

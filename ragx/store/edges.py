@@ -12,17 +12,19 @@ import sqlite3
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import xxhash
 
 from ragx.algo.graph import EDGE_KINDS, CsrGraph, Edges, build_graph, rarity
+from ragx.algo.mentions import name_key
 from ragx.algo.references import Reference, Resolver, matches_heading
 from ragx.store import similar
 from ragx.store.base import Evidence, LinkOptions
 from ragx.store.derived import replace_file
-from ragx.store.linking import TITLE
+from ragx.store.linking import TITLE, name_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +115,8 @@ def derive_graph(
 def _table(db: sqlite3.Connection, sql: str, width: int) -> NDArray[np.int64]:
     import numpy as np
 
-    return np.array(db.execute(sql).fetchall(), np.int64).reshape(-1, width)
+    cursor = db.execute(sql)
+    return np.fromiter(chain.from_iterable(cursor), np.int64).reshape(-1, width)
 
 
 def _name_edges(
@@ -247,6 +250,25 @@ def _own_package(db: sqlite3.Connection, paths: Mapping[str, int]) -> dict[str, 
     return {name: "" for name, _ in best}
 
 
+def _pages(db: sqlite3.Connection) -> dict[str, list[str]]:
+    """Files by the names that some reference calls a page by."""
+    targets = db.execute(
+        "SELECT DISTINCT target FROM links WHERE form IN ('wiki', 'ref')"
+    ).fetchall()
+    wanted = {name_key(part.replace("_", " ")) for (target,) in targets
+              for part in (target, target.rpartition("/")[2])}  # fmt: skip
+    pages: dict[str, list[str]] = {}
+    for key in sorted(wanted):
+        rows = db.execute(
+            "SELECT DISTINCT f.path FROM names n JOIN chunks c USING (chunk_id)"
+            " JOIN files f USING (file_id) WHERE n.name = ? ORDER BY f.path",
+            (name_number(TITLE, key),),
+        ).fetchall()
+        if rows:
+            pages[key] = [path for (path,) in rows]
+    return pages
+
+
 class _Places:
     """Where in a file a reference can lead: its first chunk, a heading's, a definition's."""
 
@@ -258,16 +280,7 @@ class _Places:
                 " WHERE c.ordinal = 0"
             )
         )
-        self.pages: dict[str, list[str]] = {}
-        (by_name,) = db.execute(
-            "SELECT EXISTS (SELECT 1 FROM links WHERE form IN ('wiki', 'ref'))"
-        ).fetchone()
-        for key, path in db.execute(
-            "SELECT n.key, f.path FROM names n JOIN chunks c USING (chunk_id)"
-            " JOIN files f USING (file_id) WHERE n.kind = ? AND ? ORDER BY n.key, f.path",
-            (TITLE, by_name),
-        ):
-            self.pages.setdefault(key, []).append(path)
+        self.pages = _pages(db)
         self._marks: dict[str, list[tuple[int, list[str], list[str]]]] = {}
 
     def chunk_in(self, path: str, kind: str, fragment: str) -> int:

@@ -198,42 +198,59 @@ def load_vectors(
     import numpy as np
 
     with reading("reading the vectors"):
-        pairs = db.execute(
-            "SELECT w.chunk_id, w.key FROM windows w JOIN embeddings e USING (key)"
-            " ORDER BY w.chunk_id, w.window"
-        ).fetchall()
-        owners = np.array([chunk_id for chunk_id, _ in pairs], np.int64)
-        labels = labels_of([key for _, key in pairs])
-        have = np.zeros(len(pairs), bool)
-        known = np.zeros(len(pairs), np.int64)
-        if base is not None and len(base) and len(pairs):
-            stored, first = np.unique(base.labels, return_index=True)
-            places = np.minimum(np.searchsorted(stored, labels), len(stored) - 1)
-            have = stored[places] == labels
-            known = first[places]
+        # Asking for each whether its vector is there takes longer than all the rest.
+        pairs = db.execute("SELECT chunk_id, key FROM windows ORDER BY chunk_id, window").fetchall()
+        have, known = _known_rows(pairs, base)
         missing = sorted({pairs[row][1] for row in np.flatnonzero(~have).tolist()})
         fresh = _read_vectors(db, missing)
-        widths = {fresh.shape[1]} if missing else set()
+        if len(fresh) < len(missing):  # a window whose vector is lost stands for nothing
+            pairs = [pair for pair, kept in zip(pairs, have.tolist(), strict=True)
+                     if kept or pair[1] in fresh]  # fmt: skip
+            have, known = _known_rows(pairs, base)
+        owners = np.array([chunk_id for chunk_id, _ in pairs], np.int64)
+        labels = labels_of([key for _, key in pairs])
+        widths = {len(row) for row in fresh.values()}
         if have.any() and base is not None:
             widths.add(base.matrix.shape[1])
         if len(widths) > 1:
             raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
-        matrix = np.empty((len(pairs), max(widths, default=0)), np.float32)
+        if have.all() and base is not None and np.array_equal(known, np.arange(len(base))):
+            return vectors.VectorRows(owners, labels, base.matrix)
         if have.any() and base is not None:
-            matrix[have] = base.matrix[known[have]]
-        if missing:
-            names = labels_of(missing)
-            order = np.argsort(names)
-            lacking = ~have
-            matrix[lacking] = fresh[order[np.searchsorted(names[order], labels[lacking])]]
+            matrix = base.matrix[known]  # at once, for memory is what takes the time here
+        else:
+            matrix = np.empty((len(pairs), max(widths, default=0)), np.float32)
+        for row in np.flatnonzero(~have).tolist():
+            matrix[row] = fresh[pairs[row][1]]
     return vectors.VectorRows(owners, labels, matrix)
 
 
-def _read_vectors(db: sqlite3.Connection, keys: Sequence[bytes]) -> NDArray[np.float32]:
-    """(n, d) stored vectors of known keys, in their order."""
+def _known_rows(
+    pairs: Sequence[tuple[int, bytes]], base: vectors.VectorRows | None
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """For each window whether a row of `base` has its vector, and which."""
     import numpy as np
 
-    blobs: dict[bytes, bytes] = {}
+    have, known = np.zeros(len(pairs), np.bool_), np.zeros(len(pairs), np.int64)
+    if base is not None and len(base) and pairs:
+        labels = labels_of([key for _, key in pairs])
+        stored, first = np.unique(base.labels, return_index=True)
+        places = np.minimum(np.searchsorted(stored, labels), len(stored) - 1)
+        have, known = stored[places] == labels, first[places]
+    return have, known
+
+
+def _read_vectors(
+    db: sqlite3.Connection, keys: Sequence[bytes]
+) -> dict[bytes, NDArray[np.float32]]:
+    """Stored vector of each key that has one.
+
+    Raises:
+        IndexDamaged: one is not what was written.
+    """
+    import numpy as np
+
+    found: dict[bytes, NDArray[np.float32]] = {}
     for at in range(0, len(keys), _IN_LIMIT):
         batch = keys[at : at + _IN_LIMIT]
         for key, blob, stored in db.execute(
@@ -242,13 +259,8 @@ def _read_vectors(db: sqlite3.Connection, keys: Sequence[bytes]) -> NDArray[np.f
         ):
             if not is_intact(blob, stored):
                 raise IndexDamaged("a stored vector is damaged", hint=REBUILD_HINT)
-            blobs[key] = blob
-    if len({len(blob) for blob in blobs.values()}) > 1:
-        raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
-    joined = np.frombuffer(b"".join(blobs[key] for key in keys), "<f2")
-    return (
-        joined.reshape(len(keys), -1).astype(np.float32) if keys else np.zeros((0, 0), np.float32)
-    )
+            found[key] = np.frombuffer(blob, "<f2").astype(np.float32)
+    return found
 
 
 def _digest_files(db: sqlite3.Connection) -> dict[str, str]:

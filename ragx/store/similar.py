@@ -95,11 +95,10 @@ class Vectors:
         """(n, d) vector of each key."""
         import numpy as np
 
-        matrix = np.empty((len(keys), self._matrix.shape[1]), np.float32)
         labels = labels_of(keys)
         places = np.minimum(np.searchsorted(self._labels, labels), len(self._labels) - 1)
         known = self._labels[places] == labels
-        matrix[known] = self._matrix[self._first[places[known]]]
+        matrix: NDArray[np.float32] = self._matrix[self._first[places]]
         for row in np.flatnonzero(~known).tolist():
             matrix[row] = self._parts[keys[row]]
         return matrix
@@ -120,11 +119,15 @@ class Vectors:
         first = np.searchsorted(self._owners, chunks)
         counts = self.n_windows(chunks)
         matrix: NDArray[np.float32] = self._matrix[first]
-        for place in np.flatnonzero(counts > 1).tolist():
-            rows = self._matrix[first[place] : first[place] + counts[place]]
-            total = np.add.reduce(rows, axis=0, dtype=np.float64)
-            length = float(np.sqrt(np.add.reduce(total * total)))
-            matrix[place] = total / length if length else total
+        several = np.flatnonzero(counts > 1)
+        for at in range(0, len(several), _PAIRS):
+            places = several[at : at + _PAIRS]
+            ends = np.cumsum(counts[places])
+            starts = ends - counts[places]
+            rows = np.repeat(first[places] - starts, counts[places]) + np.arange(ends[-1])
+            totals = np.add.reduceat(self._matrix[rows].astype(np.float64), starts, axis=0)
+            lengths = np.sqrt(np.add.reduce(totals * totals, axis=1, keepdims=True))
+            matrix[places] = totals / np.where(lengths > 0, lengths, 1.0)
         return matrix
 
 
@@ -260,18 +263,28 @@ def _unpacked(blobs: list[bytes], keys: list[bytes], k: int) -> KnnLists:
 
     from ragx.algo.knn_graph import KnnLists
 
-    row_of = {key: row for row, key in enumerate(keys)}
     neighbours = np.full((len(blobs), k), -1, np.int32)
     similarities = np.zeros((len(blobs), k), np.float32)
     counts = np.array([len(blob) // _ENTRY_BYTES for blob in blobs], np.int64)
     entries = np.frombuffer(b"".join(blobs), "u1").reshape(-1, _ENTRY_BYTES)
     row = np.repeat(np.arange(len(blobs)), counts)
     place = np.arange(len(entries)) - np.repeat(np.cumsum(counts) - counts, counts)
-    packed = entries[:, :_KEY_BYTES].tobytes()
-    numbers = [row_of[packed[at : at + _KEY_BYTES]] for at in range(0, len(packed), _KEY_BYTES)]
+    numbers = _rows_of(np.ascontiguousarray(entries[:, :_KEY_BYTES]), keys)
     neighbours[row, place] = numbers
     similarities[row, place] = np.ascontiguousarray(entries[:, _KEY_BYTES:]).view("<f4").ravel()
     return KnnLists(neighbours, similarities)
+
+
+def _rows_of(wanted: NDArray[np.uint8], keys: list[bytes]) -> NDArray[np.int64]:
+    """(n,) places of keys, given as rows of bytes, among sorted ones that hold them all."""
+    import numpy as np
+
+    heads = np.frombuffer(b"".join(key[:8] for key in keys), ">u8")
+    if len(heads) > 1 and (heads[1:] == heads[:-1]).any():
+        row_of = {key: row for row, key in enumerate(keys)}
+        return np.array([row_of[row.tobytes()] for row in wanted], np.int64)
+    rows: NDArray[np.int64] = np.searchsorted(heads, wanted[:, :8].copy().view(">u8").ravel())
+    return rows
 
 
 def _store(
@@ -309,13 +322,16 @@ def similar_edges(
 ) -> Edges:
     """Chunk pairs with a listed pair of stretches; weight is the highest similarity over those.
 
-    Chunks whose whole vectors are too alike are copies, not relatives, and get no edge. Chunks
-    that share a stretch are joined by it with weight 1.
+    Chunks whose whole vectors are too alike are copies, not relatives, and get no edge; nor does a
+    list count that is full of near copies. Chunks that share a stretch are joined with weight 1.
     """
     import numpy as np
 
     nodes, lists = similar.nodes, similar.lists
-    source, place = np.nonzero(lists.neighbours >= 0)
+    # A list full of near copies leaves out as many more: whom it names is chance, and the same
+    # few for everybody, which would make hubs of them.
+    telling = lists.similarities[:, -1] < options.near_dup_sim
+    source, place = np.nonzero((lists.neighbours >= 0) & telling[:, np.newaxis])
     every = np.arange(len(nodes.keys))
     near = lists.neighbours[source, place].astype(np.int64)
     ends = np.concatenate((source, every)), np.concatenate((near, every))

@@ -44,6 +44,7 @@ WORDS = "zebra okapi quagga gnu kudu eland oryx topi dikdik impala bongo nyala".
 # What may lie in the index directory after a run.
 AT_REST = {
     ".gitignore",
+    "communities.json",
     "graph.bin",
     "index.db",
     "index.db-shm",
@@ -339,4 +340,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def temporary_name() -> re.Pattern[str]:
     """Names of files that a killed run leaves half written."""
-    return re.compile(r"(vectors\.bin|graph\.bin|index\.seal|index\.db)\.[0-9a-f]+\.tmp")
+    return re.compile(
+        r"(vectors\.bin|graph\.bin|communities\.json|index\.seal|index\.db)\.[0-9a-f]+\.tmp"
+    )

@@ -71,7 +71,8 @@ def test_the_disk_fails_at_a_named_place(
         patch.setattr(failpoints, "_left", 1)
         flags = ["--full"] if kind == "full" else []
         done = small_lab.cli("index", "--json", "-v", *flags, cwd=small_lab.root)
-        assert failpoints._left == 0, "the run never came there"
+        # Some places are passed once for each file that is written.
+        assert failpoints._left <= 0, "the run never came there"
     document = json.loads(done.stdout)
     if failpoint in SPARED:
         assert done.returncode == 0

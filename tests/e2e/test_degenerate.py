@@ -108,10 +108,6 @@ def test_no_file_is_a_hub(
     name: str,
     request: pytest.FixtureRequest,
 ) -> None:
-    if (provider, name) == ("words", "header apart"):
-        # Parts that differ in one figure are no boilerplate, and all equally near each other: the
-        # first k by key are everybody's neighbours, and eight files get 75 to 179 edges each.
-        request.applymarker(pytest.mark.xfail(strict=True, reason="ties make hubs"))
     root = make(name)
     ask("index", cwd=root)
     for kind in ("link", "mention", "import", "symbol"):

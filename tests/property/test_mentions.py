@@ -122,7 +122,8 @@ def test_symbols_of_any_text(text: str, prose: bool) -> None:
     for m in mentions:
         assert m.key in symbols
         assert text[m.start : m.end] == m.key
-        assert m.key not in re.findall(r"\w+", text[: m.start])
+        if not prose:  # of prose only the places that are marked or look like code count
+            assert m.key not in re.findall(r"\w+", text[: m.start])
     if prose:
         assert {m.key for m in mentions} <= {
             m.key for m in find_symbols(text, symbols, prose=False)

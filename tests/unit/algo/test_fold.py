@@ -108,7 +108,7 @@ def test_folded_heat_is_held_below_the_entry_it_came_from() -> None:
     assert entries[1].score == CAP * 1.0
     assert entries[1].terms == {"best": 0.75, "further": 0.5, "cap": CAP - 1.25}
     free = fold(ranking, top=2, fold_weight=1.0, capped=False)
-    assert [(entry.path, entry.score) for entry in free] == [("a", 1.25), ("seed", 1.0)]
+    assert [(entry.path, entry.score) for entry in free] == [("a", 2.25), ("seed", 1.0)]
     assert "cap" not in free[0].terms
 
 

@@ -369,7 +369,7 @@ def test_a_whole_file_is_believed(bench: Any, monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: object) -> None:
         raise AssertionError("derived though the file is right")
 
-    monkeypatch.setattr("ragx.store.reader.derive_graph", refuse)
+    monkeypatch.setattr("ragx.store.reader.stored_graph", refuse)
     with closing(SqliteReader(bench.root)) as reader:
         assert reader.graph() is reader.graph()
         assert len(reader.graph()) == 6

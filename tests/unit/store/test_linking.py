@@ -14,11 +14,6 @@ from ragx.algo.mentions import name_key
 from ragx.store import linking
 from ragx.store.linking import MAX_BEARERS, SYMBOL, TITLE
 
-KANGXI = pytest.mark.xfail(
-    strict=True,
-    reason="algo.mentions takes radicals for words, algo.lexical does not",
-)
-
 
 def mentions(bench: Any) -> list[str]:
     """What is mentioned, as the texts say it, sorted."""
@@ -220,7 +215,6 @@ def test_a_title_that_appears_and_goes(
         assert found
 
 
-@KANGXI
 def test_radicals_stand_for_characters(bench: Any) -> None:
     """What tools write that take text out of PDF files."""
     bench.commit({"x.md": [bench.Piece("see \u2f47\u672c\u8a9e there")]})

@@ -17,7 +17,8 @@ from ragx.errors import IndexDamaged
 from ragx.indexing.prepare import Preparer
 from ragx.providers.fakes import HashEmbedder
 from ragx.store.base import LinkOptions
-from ragx.store.similar import update_neighbours
+from ragx.store.rows import load_vectors
+from ragx.store.similar import Vectors, update_neighbours
 
 Cosine = Callable[[tuple[float, ...], tuple[float, ...]], float]
 
@@ -227,7 +228,8 @@ def test_nothing_to_do_changes_nothing(bench: Any) -> None:
     bench.commit(tree)
     with closing(sqlite3.connect(bench.root / ".ragx" / "index.db")) as db:
         before = db.total_changes
-        update_neighbours(db, bench.options, all_anew=False)
+        vectors = Vectors(db, load_vectors(db))
+        update_neighbours(db, bench.options, vectors, all_anew=False)
         assert db.total_changes == before
 
 
@@ -240,7 +242,8 @@ def broken(bench: Any, statement: str) -> None:
         db.execute(statement)
         db.commit()
     (bench.root / ".ragx" / "index.seal").unlink()
-    (bench.root / ".ragx" / "graph.bin").unlink()
+    for name in ("graph.bin", "vectors.bin"):
+        (bench.root / ".ragx" / name).unlink()
 
 
 @pytest.mark.parametrize("source", ["chunk", "subchunk"])
