@@ -1,7 +1,7 @@
 """Lay consecutive releases of a package over each other and index each step incrementally.
 
-After every release the index must equal a fresh one of the same tree: rows, vectors, postings and
-the answers to 50 questions. Results are in research/increments.md.
+After every release the index must equal a fresh one of the same tree: rows, vectors, postings,
+graph, communities and the answers to 50 questions. Results are in research/increments.md.
 
     python research/releases.py WORKDIR            # downloads with pip, prints Markdown tables
 """
@@ -99,9 +99,9 @@ def study(provider: str, wheels: list[Path], questions: list[str], workdir: Path
     shutil.rmtree(workdir, ignore_errors=True)
     make_corpus(root, provider)
     print(f"\n### Provider {provider}\n")
-    print("| release | files | chunks | indexed | deleted | embedded | cached | s | rows | vectors"
-          " | postings | answers |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    print("| release | files | chunks | edges | groups | indexed | deleted | embedded | cached | s"
+          " | rows | vectors | postings | graph | communities | answers |")  # fmt: skip
+    print("|---" * 16 + "|")
     for version, wheel in zip(RELEASES, wheels, strict=True):
         lay_over(wheel, root)
         started = time.monotonic()
@@ -117,19 +117,22 @@ def study(provider: str, wheels: list[Path], questions: list[str], workdir: Path
         with closing(SqliteReader(root)) as one, closing(SqliteReader(fresh)) as other:
             ours, theirs, counts = one.digests(), other.digests(), one.counts()
             assert counts == other.counts()
+        groups, fresh_groups = (open_corpus(place, env={}).communities() for place in (root, fresh))
         equal = sum(answer(root, text) == answer(fresh, text) for text in questions)
         print(
-            f"| {version} | {counts.files} | {counts.chunks} | {report.files_indexed}"
+            f"| {version} | {counts.files} | {counts.chunks} | {counts.edges} | {len(groups)}"
+            f" | {report.files_indexed}"
             f" | {report.files_deleted} | {report.embedded} | {report.cached} | {seconds:.1f}"
             f" | {said(ours.files == theirs.files)} | {said(ours.vectors == theirs.vectors)}"
-            f" | {said(ours.postings == theirs.postings)} | {equal}/{len(questions)} |",
+            f" | {said(ours.postings == theirs.postings)} | {said(ours.edges == theirs.edges)}"
+            f" | {said(groups == fresh_groups)} | {equal}/{len(questions)} |",
             flush=True,
         )
 
 
 def answer(root: Path, text: str) -> Answer:
-    """All of what a query says, lines around the chunks included."""
-    return open_corpus(root, env={}).search(QueryRequest(text, before=3, after=3))
+    """All of what a query says, lines around the chunks and explanations included."""
+    return open_corpus(root, env={}).search(QueryRequest(text, before=3, after=3, explain=True))
 
 
 def said(equal: bool) -> str:
