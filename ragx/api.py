@@ -490,6 +490,14 @@ class Corpus:
                 " file names",
                 hint="index some files anew with --force FILE",
             )
+        if request.edges_only and (
+            request.full or request.no_cache or request.only or request.force
+        ):
+            raise UsageError(
+                "--edges-only works on what is stored: it goes with no file, --full, --no-cache or"
+                " --force",
+                hint="ragx index --full makes the edges anew, too",
+            )
         cwd = request.cwd or self.root
         return BuildOptions(
             scan=self._scan_options(request),

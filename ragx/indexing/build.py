@@ -246,17 +246,26 @@ def rebuild_edges(
             parts = preparer.parts(staged.chunk, row.title) if staged.window_keys else ()
             writer.stage_parts(staged.chunk.chunk_id, [part.key for part in parts])
             missing.update((part.key, part.text) for part in parts)
-    known = writer.known_embeddings(missing.keys(), width=writer.dimension())
+    width = writer.dimension()
+    known = writer.known_embeddings(missing.keys(), width=width)
     report.cached = len(known)
     jobs = ((key, text) for key, text in missing.items() if key not in known)
-    if embedder is not None:
-        with EmbedPool(embedder) as pool:
-            for key, result in pool.run(jobs):
-                if isinstance(result, ProviderError):
-                    raise result
-                writer.put_embeddings([(key, result)])
-                report.embedded += 1
-                progress(Progress(0, 0, 0, 0, 0, report.embedded))
+    if embedder is not None and len(known) < len(missing):
+        unsaved: list[tuple[bytes, NDArray[np.float32]]] = []
+        try:
+            with EmbedPool(embedder) as pool:
+                for key, result in pool.run(jobs):
+                    if isinstance(result, ProviderError):
+                        raise result
+                    unsaved.append((key, _unit(result, width)))
+                    report.embedded += 1
+                    if len(unsaved) >= _SAVE_EVERY:
+                        writer.put_embeddings(unsaved)
+                        unsaved = []
+                        progress(Progress(0, 0, 0, 0, 0, report.embedded))
+        finally:
+            # Interrupted or failed: what has been paid for is kept all the same.
+            writer.put_embeddings(unsaved)
     writer.relink()
     report.edges_total = writer.commit(manifest, options.linking).edges
     report.committed = True
@@ -394,19 +403,12 @@ class _Run:
         Raises:
             ManifestMismatch: it belongs to a second vector space.
         """
-        length = float(vector @ vector)
-        if not 0.9 < length < 1.1:
-            return BadEmbedding(f"the model gave a vector of length {length**0.5:g} for it")
-        width = len(vector)
-        if not self._dimension:
-            self._dimension = width
-        elif width != self._dimension:
-            raise ManifestMismatch(
-                f"the model gives vectors of {width} numbers, the index holds {self._dimension}",
-                hint="ragx index --no-cache embeds everything anew",
-                details={"key": "dimension", "old": self._dimension, "new": width},
-            )
-        return vector
+        try:
+            unit = _unit(vector, self._dimension)
+        except BadEmbedding as fault:
+            return fault
+        self._dimension = len(unit)
+        return unit
 
     def finish(self, manifest: Mapping[str, str], *, first: bool) -> BuildReport:
         """Save, settle what is racy, commit."""
@@ -664,6 +666,25 @@ class _Run:
                 embedded=self.report.embedded,
             )
         )
+
+
+def _unit(vector: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+    """The vector, if it is one that can stand beside those of a width; 0 takes any.
+
+    Raises:
+        BadEmbedding: it is not of unit length.
+        ManifestMismatch: it belongs to a second vector space.
+    """
+    length = float(vector @ vector)
+    if not 0.9 < length < 1.1:
+        raise BadEmbedding(f"the model gave a vector of length {length**0.5:g} for it")
+    if width and len(vector) != width:
+        raise ManifestMismatch(
+            f"the model gives vectors of {len(vector)} numbers, the index holds {width}",
+            hint="ragx index --no-cache embeds everything anew",
+            details={"key": "dimension", "old": width, "new": len(vector)},
+        )
+    return vector
 
 
 def _concerns_all(fault: ProviderError) -> bool:

@@ -89,7 +89,7 @@ def dry_run(
         chunks += len(prepared.chunks)
         tokens += prepared.n_tokens
         if embedder is not None:
-            for windows in prepared.passages:
+            for windows in (*prepared.passages, *prepared.parts):
                 for passage in windows:
                     sizes.setdefault(passage.key, embedder.count_tokens(passage.text))
     known = reader.known_embeddings(sizes) if reader and not options.no_cache else set()
