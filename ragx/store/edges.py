@@ -45,6 +45,8 @@ _MAGIC = b"RAGXGRF1"
 _HEADER = struct.Struct("<8s16sQQ16s8s")
 
 
+_RESOLVED = ("link", "import")
+
 # A name in more chunks than this is a word of the trade, not a pointer.
 _COMMON_SHARE, _MIN_COMMON = 0.02, 20
 # A symbol that the using file cannot see, as far as imports tell, is often another of that name.
@@ -372,14 +374,18 @@ def find_evidence(
     db: sqlite3.Connection, graph: CsrGraph, pairs: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], list[Evidence]]:
     """Edges between the given pairs of chunks, the strongest first, with what the text says."""
-    wanted = sorted(set(pairs))
-    links = _link_evidence(db, wanted)
+    joined = {pair: _edges_between(graph, *pair) for pair in sorted(set(pairs))}
+    # Resolving takes a look at every path, so only where a reference has led somewhere.
+    links = _link_evidence(
+        db,
+        [pair for pair, edges in joined.items() if any(kind in _RESOLVED for kind, _ in edges)],
+    )
     texts = _Texts(db)
     found: dict[tuple[int, int], list[Evidence]] = {}
-    for pair in wanted:
-        named = _name_evidence(db, *pair)
+    for pair, kinds in joined.items():
+        named = _name_evidence(db, *pair) if kinds else {}
         edges = []
-        for kind, weight in _edges_between(graph, *pair):
+        for kind, weight in kinds:
             source, target, start, end = (
                 named.get(kind) or links.get((kind, min(pair), max(pair))) or (*pair, 0, 0)
             )
@@ -444,6 +450,8 @@ def _link_evidence(
     ends = sorted({end for pair in pairs for end in pair})
     wanted = {(min(pair), max(pair)) for pair in pairs}
     found: dict[tuple[str, int, int], tuple[int, int, int, int]] = {}
+    if not ends:
+        return found
     for kind, source, targets, start, end in _resolved(db, ends):
         for target in targets:
             low, high = sorted((source, target))

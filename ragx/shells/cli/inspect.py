@@ -200,7 +200,8 @@ def path(one: str, other: str, root: Path | None, as_json: bool) -> int:
                 "schema": "ragx.inspect.path.v1",
                 "from": one,
                 "to": other,
-                "strength": round(way.strength, 6),
+                # Digits that count, not places: twenty steps are little, but not nothing.
+                "strength": float(f"{way.strength:.6g}"),
                 "path": [] if first is None else [first, *(hop.target for hop in way.hops)],
                 "steps": [step_document(hop, way.evidence, way.places) for hop in way.hops],
             }
@@ -212,7 +213,8 @@ def path(one: str, other: str, root: Path | None, as_json: bool) -> int:
             f"  {hop.weight:.3f}  {says(hop, way.evidence)} -> {place(way.places[hop.target])}"
             for hop in way.hops
         ]
-        envelope.emit_text("\n".join([*lines, f"strength {way.strength:.3f}"]))
+        shown = f"{way.strength:.3f}" if way.strength >= 0.001 else f"{way.strength:.1e}"
+        envelope.emit_text("\n".join([*lines, f"strength {shown}"]))
     elif joined:
         envelope.emit_text(f"both are {place(next(iter(way.places.values())))}")
     else:

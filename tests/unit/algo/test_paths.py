@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def way(graph: CsrGraph, starts: Collection[int], ends: Collection[int]) -> tupl
     found = strongest_path(graph, starts, ends)
     assert found is not None
     strength, steps = found
-    for step, after in zip(steps, steps[1:], strict=False):
+    for step, after in pairwise(steps):
         assert step.node == after.parent
     for step in steps:
         assert graph.indptr[step.parent] <= step.edge < graph.indptr[step.parent + 1]
