@@ -77,6 +77,7 @@ __all__ = [
 
 # Without a tokenizer to ask or a model to suit: a few paragraphs, or a function.
 _DEFAULT_CHUNK_TOKENS = 450
+_LONGER_THAN_IDS = 17
 _FAILED = ("failed", "unembedded")
 _MANIFEST_HINT = "run: ragx index --full, or set the old value again"
 
@@ -115,6 +116,7 @@ class Status:
     communities: int
     communities_stale: bool
     settings_differ: str
+    settings_fix: str
     limits: Mapping[str, int]
 
 
@@ -205,6 +207,8 @@ class Corpus:
         from ragx.store.sqlite import SqliteWriter
 
         check_root(self.root, confirmed=request.confirmed or self.loaded.config_path is not None)
+        if request.edges_only:
+            SqliteReader(self.root).close()  # says so where there is no index to work on
         with closing(SqliteWriter(self.root, rebuild=request.full or request.no_cache)) as writer:
             embedder = self._embedder(writer.manifest())
             try:
@@ -236,6 +240,7 @@ class Corpus:
                 try:
                     known = reader.communities(options)
                 except MissingDependency as fault:
+                    known = None
                     report.notes.append((".ragx", f"no communities: {fault.message}"))
         report.communities_total = len(known.labels) if known else 0
 
@@ -252,6 +257,8 @@ class Corpus:
         from ragx.indexing.dry_run import dry_run
         from ragx.indexing.scan import check_root
 
+        if request.edges_only:
+            raise UsageError("--edges-only reads no file: there is nothing for --dry-run to tell")
         check_root(self.root, confirmed=request.confirmed or self.loaded.config_path is not None)
         reader = self._reader_if_any()
         embedder = None
@@ -328,6 +335,7 @@ class Corpus:
             todo = make_plan(rows, seen, BuildOptions(scan_options, ChunkOptions()))
             changed = sum(1 for path in todo.paths("check") if self._differs(path, rows[path]))
             has_vectors = self.config.embeddings.provider != "none"
+            differ, fix = self._settings_differ(reader)
             known = reader.known_communities(self._community_options()) if reader else None
             skipped = Counter(item.reason for item in seen.skipped)
             skipped.update(
@@ -349,7 +357,8 @@ class Corpus:
                 communities=len(known.labels) if known else 0,
                 communities_stale=reader is not None
                 and (known is None or known.stamp != reader.graph_stamp()),
-                settings_differ=self._settings_differ(reader),
+                settings_differ=differ,
+                settings_fix=fix,
                 limits={
                     "max_file_bytes": scan_options.max_file_bytes,
                     "max_files": scan_options.max_files,
@@ -445,7 +454,7 @@ class Corpus:
     def _chunk_ids(self, reader: Reader, name: str, cwd: Path) -> list[int]:
         """A chunk by its number, or all chunks of a file; a file of that very name wins."""
         if name.isdecimal() and reader.file(name) is None:
-            return [_known_chunk(reader, int(name)).chunk_id]
+            return [_known_chunk(reader, int(name[:_LONGER_THAN_IDS])).chunk_id]
         path, _ = self._file_row(reader, name, cwd)
         return [chunk.chunk_id for chunk in reader.chunks_of(path)]
 
@@ -648,10 +657,10 @@ class Corpus:
             return self.config.embeddings.model
         return reader.manifest().get("embeddings_model", "")
 
-    def _settings_differ(self, reader: Reader | None) -> str:
-        """The first setting that an incremental run would stop at; "" if none."""
+    def _settings_differ(self, reader: Reader | None) -> tuple[str, str]:
+        """The first setting that an incremental run would stop at, and the command that helps."""
         if reader is None:
-            return ""
+            return "", ""
         from ragx.indexing.build import check_manifest, expected_manifest
         from ragx.providers.registry import fingerprint
 
@@ -675,8 +684,8 @@ class Corpus:
         try:
             check_manifest(manifest, expected)
         except ManifestMismatch as fault:
-            return fault.message
-        return ""
+            return fault.message, fault.hint.partition(" rebuilds")[0]
+        return "", ""
 
     def _differs(self, path: str, row: FileRow) -> bool:
         from ragx.documents.read import read_regular

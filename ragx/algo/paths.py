@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from ragx.algo.graph import EDGE_KINDS, CsrGraph
 from ragx.algo.heat import Step
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-__all__ = ["STEP_DECAY", "edges_of", "strongest_path"]
+__all__ = ["STEP_DECAY", "strongest_path"]
 
 STEP_DECAY = 0.7  # what a further step costs, as in propagation
 # Standing side by side says less than naming.
@@ -60,12 +55,3 @@ def _steps(came: dict[int, tuple[int, int]], node: int) -> list[Step]:
         steps.append(Step(parent, node, edge))
         node = parent
     return steps[::-1]
-
-
-def edges_of(graph: CsrGraph, node: int) -> NDArray[np.int64]:
-    """Positions of a node's edges, the strongest first, ties by target and kind."""
-    import numpy as np
-
-    row = np.arange(graph.indptr[node], graph.indptr[node + 1])
-    order: NDArray[np.int64] = row[np.lexsort((row, -graph.weights[row]))]
-    return order

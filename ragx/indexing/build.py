@@ -239,9 +239,9 @@ def rebuild_edges(
     preparer = options.preparer(embedder)
     report = BuildReport()
     missing: dict[bytes, str] = {}
+    report.files_total = sum(row.status == "ok" for row in writer.files().values())
+    report.files_unchanged = report.files_total
     for row, chunks in writer.chunks():
-        report.files_total += 1
-        report.files_unchanged += 1
         for staged in chunks:
             parts = preparer.parts(staged.chunk, row.title) if staged.window_keys else ()
             writer.stage_parts(staged.chunk.chunk_id, [part.key for part in parts])
@@ -576,7 +576,7 @@ class _Run:
                 chunk,
                 self._embedded(windows),
                 self._embedded(parts),
-                prepared.names if chunk.ordinal == 0 else (),
+                prepared.names if chunk.ordinal == prepared.page else (),
                 references,
             )
             for chunk, windows, parts, references in zip(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import xxhash
 
-from ragx.algo.chunking import chunk_text, document_title
+from ragx.algo.chunking import body_start, chunk_text, document_title
 from ragx.algo.chunking.base import ChunkOptions, EstimatedSizer, OffsetSizer, Sizer
 from ragx.algo.chunking.languages import language_of
 from ragx.algo.chunking.tables import TableHeaders
@@ -56,7 +56,8 @@ class Prepared:
 
     `passages[i]` are the windows of `chunks[i]` in order; empty without an embedder. `parts[i]` are
     the stretches of it that `similar` edges compare; empty where the windows serve. `names` are
-    keys under which other files may mention this one; `references[i]` have positions in the text
+    keys under which other files may mention this one, and `page` the number of the chunk that they
+    then mean: the first after the front matter; `references[i]` have positions in the text
     of `chunks[i]`. `n_tokens` is the size of all chunks by the sizer in use.
     """
 
@@ -68,6 +69,7 @@ class Prepared:
     passages: tuple[tuple[Passage, ...], ...]
     parts: tuple[tuple[Passage, ...], ...]
     names: tuple[str, ...]
+    page: int
     references: tuple[tuple[Reference, ...], ...]
     n_tokens: int
 
@@ -131,6 +133,7 @@ class Preparer:
             passages=tuple(passages),
             parts=tuple(self.parts(chunk, title) for chunk in chunks),
             names=_name_keys(path, text, language, title),
+            page=_first_at(spans, body_start(text, language)),
             references=_by_chunk(references(text, language), spans),
             n_tokens=sum(sizer.size(span.start, span.end) for span in spans),
         )
@@ -291,6 +294,11 @@ def _name_keys(path: str, text: str, language: str, title: str) -> tuple[str, ..
     names = [name.text for name in page_names(path, text, language, title)]
     names += [_TRAILING_BRACKET.sub("", name) for name in names]
     return tuple(dict.fromkeys(filter(None, map(name_key, names))))
+
+
+def _first_at(spans: Sequence[Span], start: int) -> int:
+    """The first span from a place on; the very first where there is none."""
+    return next((at for at, span in enumerate(spans) if span.start >= start), 0)
 
 
 def _by_chunk(

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 COMMUNITIES_NAME = "communities.json"
+_VERSION = 1  # raised when the same graph gives other communities or labels than before
 # Every two neighbours in a file are adjacent: at full weight that would make files of all groups.
 _FACTORS = {kind: 0.3 if kind == "adjacent" else 1.0 for kind in EDGE_KINDS}
 
@@ -113,18 +114,22 @@ def read_communities(directory: Path, options: CommunityOptions) -> Partition | 
         if head.decode("ascii") != xxhash.xxh3_128_hexdigest(body):
             return None
         facts = json.loads(body)
-        if [facts["resolution"], facts["seed"]] != [options.resolution, options.seed]:
+        if facts["made_by"] != _made_by(options):
             return None
         return Partition(tuple(facts["of"]), tuple(facts["labels"]), facts["stamp"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
+def _made_by(options: CommunityOptions) -> list[float]:
+    """What decides communities and labels besides the graph."""
+    return [_VERSION, options.resolution, options.seed]
+
+
 def _write(directory: Path, partition: Partition, options: CommunityOptions) -> None:
     facts = {
         "stamp": partition.stamp,
-        "resolution": options.resolution,
-        "seed": options.seed,
+        "made_by": _made_by(options),
         "of": partition.of,
         "labels": partition.labels,
     }

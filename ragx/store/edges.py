@@ -276,10 +276,19 @@ class _Places:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
+        # The chunk that bears the file's names stands for it; else the first.
         self.first: dict[str, int] = dict(
             db.execute(
                 "SELECT f.path, c.chunk_id FROM chunks c JOIN files f USING (file_id)"
                 " WHERE c.ordinal = 0"
+            )
+        )
+        self.first.update(
+            db.execute(
+                "SELECT f.path, c.chunk_id FROM (SELECT DISTINCT chunk_id FROM names"
+                " WHERE kind = ?)"
+                " JOIN chunks c USING (chunk_id) JOIN files f USING (file_id) WHERE c.ordinal > 0",
+                (TITLE,),
             )
         )
         self.pages = _pages(db)

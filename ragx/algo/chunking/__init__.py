@@ -14,7 +14,7 @@ from ragx.algo.chunking.languages import kind_of, language_of
 
 if TYPE_CHECKING:
     from ragx.algo.chunking.base import ChunkOptions, EstimatedSizer, OffsetSizer, Sizer
-    from ragx.algo.chunking.chunker import chunk_text, document_title
+    from ragx.algo.chunking.chunker import body_start, chunk_text, document_title
     from ragx.algo.chunking.windows import split_windows
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "EstimatedSizer",
     "OffsetSizer",
     "Sizer",
+    "body_start",
     "chunk_text",
     "document_title",
     "kind_of",
@@ -35,6 +36,7 @@ _HOMES = {
     "EstimatedSizer": "base",
     "OffsetSizer": "base",
     "Sizer": "base",
+    "body_start": "chunker",
     "chunk_text": "chunker",
     "document_title": "chunker",
     "split_windows": "windows",

@@ -11,13 +11,17 @@ from ragx.algo.chunking.code import code_units
 from ragx.algo.chunking.headings import asciidoc_blocks, org_blocks, org_title, rst_blocks
 from ragx.algo.chunking.languages import kind_of
 from ragx.algo.chunking.lines import Source
-from ragx.algo.chunking.markdown import front_matter_title, markdown_blocks
+from ragx.algo.chunking.markdown import (
+    front_matter_end,
+    front_matter_title,
+    markdown_blocks,
+)
 from ragx.algo.chunking.outline import Block, outline_units
 from ragx.algo.chunking.packing import Unit
 from ragx.algo.chunking.prose import data_units, prose_units
 from ragx.types import Span
 
-__all__ = ["chunk_text", "document_title"]
+__all__ = ["body_start", "chunk_text", "document_title"]
 
 _BLOCKS: Mapping[str, Callable[[Sequence[str]], list[Block]]] = MappingProxyType(
     {
@@ -85,3 +89,13 @@ def document_title(text: str, language: str) -> str:
         return title
     headings = (b.title for b in _BLOCKS[language](source.lines) if b.kind == "heading" and b.title)
     return next(headings, "")
+
+
+def body_start(text: str, language: str) -> int:
+    """Return where the text begins after its front matter; 0 without any."""
+    if language != "markdown" or not text.startswith(("---", "+++")):
+        return 0
+    top = text[:_TITLE_CHARS]
+    source = Source(top, OffsetSizer(()), ChunkOptions())
+    row = front_matter_end(source.lines)
+    return source.starts[row] if 0 < row < source.n_rows else 0

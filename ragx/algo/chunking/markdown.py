@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ragx.algo.chunking.outline import Block, BlockKind, plain_heading
 
-__all__ = ["front_matter_title", "markdown_blocks"]
+__all__ = ["front_matter_end", "front_matter_title", "markdown_blocks"]
 
 # First characters that may mean something other than running text. Indented rows too.
 _SPECIAL = frozenset(" \t#>`~-*+_=<|:[0123456789")

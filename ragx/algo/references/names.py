@@ -112,7 +112,7 @@ def page_names(path: str, text: str, language: str, title: str) -> list[PageName
             names.setdefault(name.casefold(), PageName(name, origin))
 
     add(_plain(title), "title")
-    top = text[:_TOP_CHARS]
+    top = text[:_TOP_CHARS].replace("\r\n", "\n").replace("\r", "\n")
     documentation = kind_of(language) == "docs" or language == "html"
     if documentation:
         lines = top.split("\n")

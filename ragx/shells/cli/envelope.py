@@ -46,8 +46,9 @@ EMPTY = 1
 ERROR = 2
 INTERRUPTED = 130
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Controls, line breaks of Unicode, and what turns the direction of writing.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STYLES = {"red": "31", "yellow": "33", "green": "32", "cyan": "36", "bold": "1", "dim": "2"}
 

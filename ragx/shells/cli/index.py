@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+INDEX_DIRECTORY = ".ragx"  # where notes of the run as a whole stand
+
 
 @click.command(
     "index",
@@ -92,9 +94,12 @@ def command(
     if verbose and not as_json:
         for path, reason in report.skipped_paths:
             envelope.notice(f"skipped ({reason}): {envelope.one_line(path)}")
+    for path, note in report.notes:
+        if path == INDEX_DIRECTORY:  # not of a file: what the run itself could not do
+            envelope.warn(note)
     if not as_json:
         for path, note in report.notes:
-            if verbose:
+            if verbose and path != INDEX_DIRECTORY:
                 envelope.notice(f"{envelope.one_line(path)}: {note}")
         for failure in report.failed:
             envelope.warn(f"{failure.path}: {failure.message}")

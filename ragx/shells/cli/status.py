@@ -82,7 +82,7 @@ def _lines(status: Status) -> list[str]:
     elif counts is not None:
         lines.append("drift    none")
     if status.settings_differ:
-        lines.append(f"settings {status.settings_differ}: ragx index --full")
+        lines.append(f"settings {status.settings_differ}: {status.settings_fix}")
     if status.unembedded and status.provider != "none":
         lines.append(f"vectors  {count(status.unembedded, 'chunk')} without one")
     for row in status.failed:

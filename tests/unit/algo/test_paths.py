@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ragx.algo.graph import EDGE_KINDS, CsrGraph, build_graph
 from ragx.algo.heat import Step
-from ragx.algo.paths import STEP_DECAY, edges_of, strongest_path
+from ragx.algo.paths import STEP_DECAY, strongest_path
 
 ADJACENT = 0.5  # standing side by side says less than naming
 
@@ -231,38 +231,6 @@ def test_the_order_of_ends_has_no_influence(case: tuple[CsrGraph, list[int], lis
 
 
 # Edges of a node.
-
-
-def test_edges_by_falling_weight_then_target_then_kind() -> None:
-    graph = graph_of(
-        5,
-        (2, 4, "link", 0.5), (2, 0, "similar", 0.5), (2, 0, "link", 0.5), (2, 1, "adjacent", 1.0),
-        (2, 3, "symbol", 0.75), (0, 1, "link", 1.0),
-    )  # fmt: skip
-    found = [
-        (float(graph.weights[at]), int(graph.targets[at]), EDGE_KINDS[graph.kinds[at]])
-        for at in edges_of(graph, 2)
-    ]
-    assert found == [
-        (1.0, 1, "adjacent"), (0.75, 3, "symbol"), (0.5, 0, "link"), (0.5, 0, "similar"),
-        (0.5, 4, "link"),
-    ]  # fmt: skip
-
-
-def test_edges_of_a_node_without_any() -> None:
-    graph = graph_of(3, (0, 2, "link", 1.0))
-    assert edges_of(graph, 1).tolist() == []
-    assert edges_of(graph, 1).dtype == np.int64
-
-
-@given(_graphs())
-def test_edges_of_gives_the_whole_row(case: tuple[CsrGraph, list[int], list[int]]) -> None:
-    graph = case[0]
-    for node in range(len(graph)):
-        row = edges_of(graph, node)
-        assert sorted(row.tolist()) == list(range(graph.indptr[node], graph.indptr[node + 1]))
-        keys = [(-graph.weights[at], graph.targets[at], graph.kinds[at]) for at in row]
-        assert keys == sorted(keys)
 
 
 def test_steps_say_which_edge() -> None:
