@@ -82,7 +82,8 @@ class Hit:
 
     `terms` are the contributions whose sum is `score`; `raw` holds the unscaled leg scores
     (cosine, BM25) that they came from. `hops` lead from the seed whose heat is among the terms to
-    this chunk; `seed_path` is that seed's file. Without heat both are empty.
+    this chunk; `seed_path` is that seed's file, `seed_score` what the searches gave it. Without
+    heat all three are empty.
     """
 
     chunk_id: int
@@ -93,6 +94,7 @@ class Hit:
     raw: dict[str, float] = field(default_factory=dict)
     hops: tuple[Hop, ...] = ()
     seed_path: str = ""
+    seed_score: float = 0.0
 
     @property
     def uncapped(self) -> float:

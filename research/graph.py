@@ -124,11 +124,15 @@ def ablation(collection: Collection) -> None:
     print(row("none", base))
     settings: list[tuple[str, SpreadOptions]] = [("default", plain)]
     settings += [
-        (f"{kind} alone", replace(plain, weights={**none, kind: 1.0})) for kind in EDGE_KINDS
+        (f"{kind} alone", replace(plain, similar_always=True, weights={**none, kind: 1.0}))
+        for kind in EDGE_KINDS
     ]
     settings += [
         ("references + adjacent .3", replace(plain, weights={**every, "adjacent": 0.3})),
-        ("references + similar .3", replace(plain, weights={**every, "similar": 0.3})),
+        (
+            "references + similar .3",
+            replace(plain, similar_always=True, weights={**every, "similar": 0.3}),
+        ),
         ("1 hop", replace(plain, hops=1)),
         ("3 hops", replace(plain, hops=3)),
         ("decay .5", replace(plain, decay=0.5)),

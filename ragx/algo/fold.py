@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 from ragx.algo.heat import CAP
 from ragx.types import FileHit, Hit
@@ -12,6 +11,7 @@ from ragx.types import FileHit, Hit
 __all__ = ["CHUNKS_PER_FILE", "fold"]
 
 CHUNKS_PER_FILE = 3
+_ROUNDING = 1e-12
 
 
 def fold(
@@ -44,40 +44,31 @@ def fold(
         by_file.setdefault(hit.path, []).append(hit)
     weight_of = fold_weight if callable(fold_weight) else lambda _: fold_weight
     entries = [_entry(path, hits, weight_of(path), capped) for path, hits in by_file.items()]
-    if capped:
-        unheated = {path: _unheated(hits, weight_of(path)) for path, hits in by_file.items()}
-        entries = [_capped(entry, unheated) for entry in entries]
     entries.sort(key=lambda entry: (-entry.score, -entry.hits[0].uncapped, entry.path))
     return entries
 
 
 def _entry(path: str, hits: Sequence[Hit], weight: float, capped: bool) -> FileHit:
-    shown = tuple(hits[:CHUNKS_PER_FILE])
+    best, *others = hits
     if capped:
         # What the graph lifts says where to look, not how much a file has to say.
-        scores = sorted((hit.unheated for hit in hits[1:]), reverse=True)
-    else:
-        scores = [hit.score for hit in hits[1:]]
-    further = [weight * score for score in scores[: CHUNKS_PER_FILE - 1]]
-    terms = {"best": hits[0].score, "further": math.fsum(further)}
+        others.sort(key=lambda hit: -hit.unheated)
+    scores = [hit.unheated if capped else hit.score for hit in others[: CHUNKS_PER_FILE - 1]]
+    further = [weight * score for score in scores]
     # Summed at once: rounding in between would break ties of equal sums.
-    return FileHit(path, math.fsum((hits[0].score, *further)), shown, terms)
+    score = math.fsum((best.score, *further))
+    terms = {"best": best.score, "further": math.fsum(further)}
+    if capped and best.hops and best.seed_path != path:
+        score = _held(best, hits, weight, score)
+        if score < best.score + terms["further"] - _ROUNDING:
+            terms["cap"] = score - best.score - terms["further"]
+    return FileHit(path, score, tuple(hits[:CHUNKS_PER_FILE]), terms)
 
 
-def _unheated(hits: Sequence[Hit], weight: float) -> float:
-    """What a file's entry would score without the graph."""
-    scores = sorted((hit.unheated for hit in hits), reverse=True)[:CHUNKS_PER_FILE]
-    return math.fsum((scores[0], *(weight * score for score in scores[1:])))
-
-
-def _capped(entry: FileHit, unheated: Mapping[str, float]) -> FileHit:
-    """Hold an entry below those its heat came from, as `algo.heat.lift` holds a chunk."""
-    sources = {hit.seed_path for hit in entry.hits if hit.hops} - {entry.path}
-    if not sources:
-        return entry
-    # A seed whose file is not among the entries cannot be overtaken.
-    limit = max(CAP * unheated[path] if path in unheated else math.inf for path in sources)
-    score = max(min(entry.score, limit), min(unheated[entry.path], entry.score))
-    if score >= entry.score:
-        return entry
-    return replace(entry, score=score, terms={**entry.terms, "cap": score - entry.score})
+def _held(best: Hit, hits: Sequence[Hit], weight: float, score: float) -> float:
+    """A file's score when its best hit owes its place to a seed elsewhere: it stays below that
+    seed's as a chunk does, unless it has more without heat. Phrases it holds count beside that."""
+    own = sorted((hit.unheated for hit in hits), reverse=True)[:CHUNKS_PER_FILE]
+    unheated = math.fsum((own[0], *(weight * score for score in own[1:])))
+    limit = max(CAP * best.seed_score + best.terms.get("phrase", 0.0), best.score)
+    return max(min(score, limit), min(score, unheated))

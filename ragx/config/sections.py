@@ -61,7 +61,9 @@ class GraphWeights(Section, about="How much each kind of edge carries; 0 turns a
     symbol: float = key(_UNIT, 1.0, "Use of a name that another chunk defines.")
     # These two find what the searches find anyway, and cost precision (research/graph.md).
     adjacent: float = key(_UNIT, 0.0, "The next chunk of the same file.")
-    similar: float = key(_UNIT, 0.0, "Embeddings that lie close; counts where hits are few.")
+    similar: float = key(
+        _UNIT, 0.3, "Embeddings that lie close; only where fewer files are found than asked for."
+    )
 
 
 class Graph(Section, about="Edges between chunks."):

@@ -34,7 +34,7 @@ __all__ = [
 # Part of the manifest: raised when the same bytes give other chunks or passages than before.
 CHUNKER_VERSION = 1
 # The same for names and references.
-LINKER_VERSION = 1
+LINKER_VERSION = 2
 _TRAILING_BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 # A chunk over the model's limit is embedded as windows of about this share of the limit, so that
 # they come out alike in size instead of full ones and a stub.

@@ -232,37 +232,59 @@ def _rank_files(
     use_lexical: bool,
 ) -> _Ranked:
     depth = max(options.per_query_top, 5 * request.top)
-    fold_weight = _auto_fold_weight if options.fold_weight == "auto" else options.fold_weight
     match = lexical_match(reader, query) if use_lexical else ""
     n_files = -1
     while True:
         seeds = find_seeds(reader, query, match, vector, depth=depth)
         chunks = reader.chunks(sorted(seeds.candidates))
         hits = _hits(seeds, chunks, options)
-        if _uses_graph(request, options):
-            hops = options.spread.hops if request.hops is None else request.hops
-            hits = spread(
-                reader,
-                hits,
-                chunks,
-                replace(options.spread, hops=hops),
-                vector=vector,
-                exclude=query.exclude,
-                top=request.top,
-            )
-        ranking = rank_hits(_with_phrases(reader, query, hits))
-        kept, also_in = _collapse(ranking, chunks)
-        capped = options.spread.cap and options.spread.formula == "capped"
-        entries = fold(kept, top=request.top, fold_weight=fold_weight, capped=capped)
-        done = len(entries) >= request.top or seeds.exhausted or depth >= _MAX_DEPTH
+        # What the searches find decides how deep they look, not what the graph adds.
+        ranked = _folded(reader, query, hits, chunks, request, options)
+        done = len(ranked.entries) >= request.top or seeds.exhausted or depth >= _MAX_DEPTH
         if not done:
             # Every file may have been found although most of its chunks have not.
             n_files = reader.counts().files if n_files < 0 else n_files
-            found = {entry.path for entry in entries}.union(*also_in.values())
+            found = {entry.path for entry in ranked.entries}.union(*ranked.also_in.values())
             done = len(found) >= n_files
         if done:
-            return _Ranked(entries, chunks, also_in)
+            break
         depth *= _WIDEN
+    if not _uses_graph(request, options):
+        return ranked
+    hits = spread(
+        reader,
+        hits,
+        chunks,
+        replace(
+            options.spread,
+            hops=options.spread.hops if request.hops is None else request.hops,
+            ranked=options.method == "rrf",
+        ),
+        vector=vector,
+        exclude=query.exclude,
+        top=request.top,
+    )
+    return _folded(reader, query, hits, chunks, request, options)
+
+
+def _folded(
+    reader: Reader,
+    query: LexicalQuery,
+    hits: Sequence[Hit],
+    chunks: dict[int, Chunk],
+    request: QueryRequest,
+    options: QueryOptions,
+) -> _Ranked:
+    """Hits with phrases first, equal texts as one, an entry for each file."""
+    ranking = rank_hits(_with_phrases(reader, query, hits))
+    kept, also_in = _collapse(ranking, chunks)
+    entries = fold(
+        kept,
+        top=request.top,
+        fold_weight=_auto_fold_weight if options.fold_weight == "auto" else options.fold_weight,
+        capped=options.spread.cap and options.spread.formula == "capped",
+    )
+    return _Ranked(entries, chunks, also_in)
 
 
 def _hits(seeds: Seeds, chunks: Mapping[int, Chunk], options: QueryOptions) -> list[Hit]:

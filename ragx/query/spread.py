@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["SpreadOptions", "spread"]
 
 _N_SEEDS = 5  # hits that heat starts from
-_THIN_WEIGHT = 0.3  # of `similar` edges where the searches found fewer files than were wanted
-# Where one file names another; resemblance and neighbourhood cost precision (research/graph.md).
-_WEIGHTS = {kind: float(kind not in ("adjacent", "similar")) for kind in EDGE_KINDS}
+# Where one file names another; neighbourhood costs precision (research/graph.md).
+_WEIGHTS = {"adjacent": 0.0, "similar": 0.3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +30,10 @@ class SpreadOptions:
 
     Args:
         query_floor: least cosine to the query of what a `similar` edge may bring in.
+        weights: factor by edge kind, 1 where it is not named. That of `similar` counts where the
+            searches find fewer files than are wanted, or `similar_always`: elsewhere such edges
+            cost precision.
+        ranked: whether scores are reciprocal ranks.
         cap: hold what heat lifts below the seed it came from.
         formula: "capped" adds heat to the fused score; "seed" is the seed document's sum,
             beta x heat + gamma x vector, each scaled over the candidates.
@@ -43,6 +46,8 @@ class SpreadOptions:
     cap: bool = True
     weights: Mapping[str, float] = field(default_factory=lambda: dict(_WEIGHTS))
     formula: Literal["capped", "seed"] = "capped"
+    similar_always: bool = False
+    ranked: bool = False
     beta_heat: float = 0.25
     gamma_vector: float = 0.15
 
@@ -72,29 +77,76 @@ def spread(
     if not options.hops or not hits or not graph.n_edges:
         return list(hits)
     seed_formula = options.formula == "seed"
+    by_id = {hit.chunk_id: hit for hit in hits}
+    # Reciprocal ranks lie close together, far from 0: their last stands for nothing.
+    zero = min(hit.score for hit in hits) if options.ranked else 0.0
     seeds = rank_hits(hits)
-    seeds = seeds if seed_formula else seeds[:_N_SEEDS]
+    seeds = seeds if seed_formula else _distinct(seeds, chunks)[:_N_SEEDS]
     nodes = graph.nodes_of([hit.chunk_id for hit in seeds])
     heat = propagate(
         graph,
         nodes[nodes >= 0],
-        np.array([hit.score for hit in seeds])[nodes >= 0],
+        np.array([hit.score - zero for hit in seeds])[nodes >= 0],
         _heat_options(options, thin=len({hit.path for hit in hits}) < top),
         admits=_floor(reader, graph, vector, options.query_floor),
         bars=_barred(reader, graph, exclude),
     )
-    by_id = {hit.chunk_id: hit for hit in hits}
-    reached = _reached(reader, graph, heat, by_id, chunks)
+    limit = max(options.max_frontier, 5 * top)
+    places = _hottest(graph, heat, by_id, limit)
+    new = [int(graph.ids[heat.nodes[at]]) for at in places]
+    chunks.update(reader.chunks([chunk_id for chunk_id in new if chunk_id not in by_id]))
     if seed_formula:
+        reached = {
+            chunk_id: (float(heat.heat[at]), _way(graph, heat, at))
+            for chunk_id, at in zip(new, places, strict=True)
+        }
         return _seed_formula(reader, by_id, reached, chunks, options, vector)
     lifted = dict(by_id)
-    for chunk_id, (amount, hops) in reached.items():
-        hit = by_id.get(chunk_id) or _blank(chunks[chunk_id])
-        origin = by_id[hops[0].source]
-        score, cap = lift(hit.score, amount, origin.score, capped=options.cap)
-        if score > hit.score:
-            lifted[chunk_id] = _heated(hit, score, {"heat": amount, "cap": cap}, hops, origin.path)
+    for chunk_id, at in zip(new, places, strict=True):
+        hit = by_id.get(chunk_id)
+        base = hit.score - zero if hit else 0.0
+        origin = by_id[int(graph.ids[heat.origins[at]])]
+        amount = float(heat.heat[at])
+        score, cap = lift(base, amount, origin.score - zero, capped=options.cap)
+        if score > base:
+            # What comes in from outside the shortlists starts where they end.
+            added = {"heat": amount if hit else amount + zero, "cap": cap}
+            hops = _way(graph, heat, at)
+            hit = hit or _blank(chunks[chunk_id])
+            lifted[chunk_id] = _heated(hit, zero + score, added, hops, origin)
     return list(lifted.values())
+
+
+def _distinct(ranking: Sequence[Hit], chunks: Mapping[int, Chunk]) -> list[Hit]:
+    """The first hit of each distinct text: the others will be folded into it."""
+    found: dict[str, Hit] = {}
+    for hit in ranking:
+        found.setdefault(chunks[hit.chunk_id].text.strip(), hit)
+        if len(found) == _N_SEEDS:
+            break
+    return list(found.values())
+
+
+def _hottest(graph: CsrGraph, heat: Heat, by_id: Mapping[int, Hit], limit: int) -> list[int]:
+    """Places in `heat` of every hit that it reached, and of the hottest others."""
+    import numpy as np
+
+    known = np.isin(graph.ids[heat.nodes], np.fromiter(by_id, np.int64, len(by_id)))
+    others = np.flatnonzero(~known)
+    others = others[np.lexsort((heat.nodes[others], -heat.heat[others]))[:limit]]
+    return [*np.flatnonzero(known).tolist(), *others.tolist()]
+
+
+def _way(graph: CsrGraph, heat: Heat, at: int) -> tuple[Hop, ...]:
+    return tuple(
+        Hop(
+            int(graph.ids[step.parent]),
+            int(graph.ids[step.node]),
+            EDGE_KINDS[graph.kinds[step.edge]],
+            float(graph.weights[step.edge]),
+        )
+        for step in heat.way_to(int(heat.nodes[at]))
+    )
 
 
 def _heat_options(options: SpreadOptions, *, thin: bool) -> HeatOptions:
@@ -102,8 +154,8 @@ def _heat_options(options: SpreadOptions, *, thin: bool) -> HeatOptions:
         only = {kind: float(kind == "similar") for kind in EDGE_KINDS}
         return HeatOptions(options.hops, options.decay, True, False, options.max_frontier, only)
     weights = dict(options.weights)
-    if thin:
-        weights["similar"] = max(_THIN_WEIGHT, weights.get("similar", 0.0))
+    if not (thin or options.similar_always):
+        weights["similar"] = 0.0
     return HeatOptions(
         options.hops, options.decay, max_frontier=options.max_frontier, weights=weights
     )
@@ -141,41 +193,23 @@ def _barred(
     return bars
 
 
-def _reached(
-    reader: Reader,
-    graph: CsrGraph,
-    heat: Heat,
-    by_id: Mapping[int, Hit],
-    chunks: dict[int, Chunk],
-) -> dict[int, tuple[float, tuple[Hop, ...]]]:
-    """Heat and way of every chunk that it reached; those that were no hits are read."""
-    ids = graph.ids[heat.nodes].tolist()
-    chunks.update(reader.chunks([chunk_id for chunk_id in ids if chunk_id not in by_id]))
-    found = {}
-    for chunk_id, node, amount in zip(ids, heat.nodes.tolist(), heat.heat.tolist(), strict=True):
-        hops = tuple(
-            Hop(
-                int(graph.ids[step.parent]),
-                int(graph.ids[step.node]),
-                EDGE_KINDS[graph.kinds[step.edge]],
-                float(graph.weights[step.edge]),
-            )
-            for step in heat.way_to(node)
-        )
-        found[chunk_id] = (amount, hops)
-    return found
-
-
 def _blank(chunk: Chunk) -> Hit:
     return Hit(chunk.chunk_id, chunk.path, chunk.ordinal, 0.0)
 
 
 def _heated(
-    hit: Hit, score: float, added: Mapping[str, float], hops: tuple[Hop, ...], seed_path: str
+    hit: Hit, score: float, added: Mapping[str, float], hops: tuple[Hop, ...], origin: Hit
 ) -> Hit:
     # Not summed again: what one cap holds must tie exactly.
     terms = {**hit.terms, **{name: value for name, value in added.items() if value}}
-    return replace(hit, score=score, terms=terms, hops=hops, seed_path=seed_path)
+    return replace(
+        hit,
+        score=score,
+        terms=terms,
+        hops=hops,
+        seed_path=origin.path,
+        seed_score=origin.score,
+    )
 
 
 def _seed_formula(

@@ -12,6 +12,7 @@ import sqlite3
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ import xxhash
 
 from ragx.algo.graph import EDGE_KINDS, CsrGraph, Edges, build_graph, rarity
 from ragx.algo.mentions import name_key
-from ragx.algo.references import Reference, Resolver, matches_heading
+from ragx.algo.references import Reference, Resolver, fragment_keys, heading_keys
 from ragx.store import similar
 from ragx.store.base import Evidence, LinkOptions
 from ragx.store.derived import replace_file
@@ -292,28 +293,36 @@ class _Places:
             )
         )
         self.pages = _pages(db)
-        self._marks: dict[str, list[tuple[int, list[str], list[str]]]] = {}
+        self._marks: dict[str, dict[str, tuple[int, int]]] = {}
 
     def chunk_in(self, path: str, kind: str, fragment: str) -> int:
-        """The chunk that a fragment names, or the first of the file."""
-        if fragment:
-            wanted = fragment.split() if kind == "import" else [fragment]
-            for chunk_id, headings, symbols in self._of(path):
-                if kind == "import":
-                    if any(name in symbols for name in wanted):
-                        return chunk_id
-                elif headings and matches_heading(fragment, headings[-1]):
-                    return chunk_id
+        """The first chunk that a fragment names, or the one that stands for the file."""
+        if kind == "import":
+            keys = [f"symbol {name}" for name in fragment.split()]
+        else:
+            keys = [*fragment_keys(fragment)]
+        if keys:
+            marks = self._of(path)
+            found = [marks[key] for key in keys if key in marks]
+            if found:
+                return min(found)[1]
         return self.first[path]
 
-    def _of(self, path: str) -> list[tuple[int, list[str], list[str]]]:
+    def _of(self, path: str) -> dict[str, tuple[int, int]]:
+        """Position and id of the first chunk under each heading, and of each symbol's."""
         if path not in self._marks:
             rows = self._db.execute(
-                "SELECT c.chunk_id, c.heading, c.symbols FROM chunks c JOIN files f USING (file_id)"
-                " WHERE f.path = ? ORDER BY c.ordinal",
+                "SELECT c.ordinal, c.chunk_id, c.heading, c.symbols FROM chunks c"
+                " JOIN files f USING (file_id) WHERE f.path = ? ORDER BY c.ordinal",
                 (path,),
             )
-            self._marks[path] = [(row[0], json.loads(row[1]), json.loads(row[2])) for row in rows]
+            marks = self._marks[path] = {}
+            for ordinal, chunk_id, headings, symbols in rows:
+                keys = [f"symbol {name}" for name in json.loads(symbols)]
+                for heading in json.loads(headings)[-1:]:
+                    keys += heading_keys(heading)
+                for key in keys:
+                    marks.setdefault(key, (ordinal, chunk_id))
         return self._marks[path]
 
 
@@ -329,9 +338,23 @@ def _digest(graph: CsrGraph) -> bytes:
     return state.digest()
 
 
-def graph_digest(graph: CsrGraph) -> str:
-    """Hex digest of nodes and edges."""
-    return _digest(graph).hex()
+def graph_digest(graph: CsrGraph, *, exact: bool) -> str:
+    """Hex digest of nodes and edges; of `similar` ones only where they are `exact`."""
+    import numpy as np
+
+    if exact:
+        return _digest(graph).hex()
+    keep = graph.kinds != EDGE_KINDS.index("similar")
+    before = np.concatenate(([0], np.cumsum(keep)))
+    return _digest(
+        replace(
+            graph,
+            indptr=before[graph.indptr].astype(np.int64),
+            targets=graph.targets[keep],
+            kinds=graph.kinds[keep],
+            weights=graph.weights[keep],
+        )
+    ).hex()
 
 
 def write_graph(directory: Path, stamp: bytes, graph: CsrGraph) -> None:
@@ -392,7 +415,8 @@ def find_evidence(
     texts = _Texts(db)
     found: dict[tuple[int, int], list[Evidence]] = {}
     for pair, kinds in joined.items():
-        named = _name_evidence(db, *pair) if kinds else {}
+        by_name = any(kind in ("mention", "symbol") for kind, _ in kinds)
+        named = _name_evidence(db, *pair) if by_name else {}
         edges = []
         for kind, weight in kinds:
             source, target, start, end = (
@@ -419,15 +443,15 @@ class _Texts:
 
 
 def _edges_between(graph: CsrGraph, one: int, other: int) -> list[tuple[str, float]]:
+    import numpy as np
+
     a, b = graph.nodes_of([one, other]).tolist()
     if a < 0 or b < 0:
         return []
-    row = range(int(graph.indptr[a]), int(graph.indptr[a + 1]))
-    return [
-        (EDGE_KINDS[graph.kinds[at]], float(graph.weights[at]))
-        for at in row
-        if graph.targets[at] == b
-    ]
+    start, end = int(graph.indptr[a]), int(graph.indptr[a + 1])
+    row = graph.targets[start:end]
+    low, high = (start + int(np.searchsorted(row, b, side)) for side in ("left", "right"))
+    return [(EDGE_KINDS[graph.kinds[at]], float(graph.weights[at])) for at in range(low, high)]
 
 
 def _name_evidence(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
+from ragx.algo.knn_graph import EXACT_LIMIT
 from ragx.algo.lexical import analyse
 from ragx.errors import IndexDamaged
 from ragx.store import vectors
@@ -28,6 +29,7 @@ __all__ = [
     "CHUNK_COLUMNS",
     "FILE_COLUMNS",
     "ROWID_IN_LIST",
+    "all_vectors",
     "checksum",
     "digests",
     "graph_stamp",
@@ -149,7 +151,14 @@ def link_options(manifest: Mapping[str, str]) -> LinkOptions:
 def stored_graph(db: sqlite3.Connection, base: vectors.VectorRows | None = None) -> CsrGraph:
     """The graph of the rows as they are stored; `base` as for `load_vectors`."""
     options = link_options(read_manifest(db))
-    return derive_graph(db, options, Vectors(db, load_vectors(db, base)))
+    return derive_graph(db, options, all_vectors(db, load_vectors(db, base)))
+
+
+def all_vectors(db: sqlite3.Connection, rows: vectors.VectorRows) -> Vectors:
+    """Vectors of the windows that are given, and of the parts that are none."""
+    with reading("reading the vectors"):
+        keys = [key for (key,) in db.execute("SELECT DISTINCT key FROM parts ORDER BY key")]
+        return Vectors(rows, _read_vectors(db, keys))
 
 
 def read_files(db: sqlite3.Connection) -> dict[str, FileRow]:
@@ -309,10 +318,11 @@ def _digest_postings(db: sqlite3.Connection) -> str:
 
 def digests(db: sqlite3.Connection) -> Digests:
     """Digests of everything that files and settings decide."""
-    graph = stored_graph(db)
+    (n_lists,) = db.execute("SELECT count(*) FROM neighbours").fetchone()
     return Digests(
         files=_digest_files(db),
         vectors=_digest_vectors(db),
         postings=_digest_postings(db),
-        edges=graph_digest(graph),
+        # Beyond that, lists are close to the exact ones, and depend on how they came about.
+        edges=graph_digest(stored_graph(db), exact=n_lists <= EXACT_LIMIT),
     )

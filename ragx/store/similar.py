@@ -9,7 +9,7 @@ adding and removing chunks repairs exactly the lists it touches (algo.knn_graph)
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,23 +72,20 @@ class Vectors:
     """Vectors of windows and parts, by key and by chunk.
 
     Args:
-        db: where parts that are no windows are read.
         rows: all windows.
+        parts: vector of each part that is no window.
     Raises:
         IndexDamaged: the vectors are not all of one width.
     """
 
-    def __init__(self, db: sqlite3.Connection, rows: VectorRows) -> None:
+    def __init__(self, rows: VectorRows, parts: Mapping[bytes, NDArray[np.float32]]) -> None:
         import numpy as np
 
         self._owners, self._matrix = rows.owners, rows.matrix
         self._labels, self._first = np.unique(rows.labels, return_index=True)
-        parts = db.execute(
-            "SELECT key, vector FROM embeddings WHERE key IN (SELECT key FROM parts)"
-        ).fetchall()
-        if any(len(blob) != 2 * self._matrix.shape[1] for _, blob in parts):
+        if any(len(vector) != self._matrix.shape[1] for vector in parts.values()):
             raise IndexDamaged("the index holds vectors of different widths", hint=REBUILD_HINT)
-        self._parts = {key: np.frombuffer(blob, "<f2").astype(np.float32) for key, blob in parts}
+        self._parts = parts
         self.n_parts = len(parts)
 
     def by_key(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
@@ -323,7 +320,8 @@ def similar_edges(
     """Chunk pairs with a listed pair of stretches; weight is the highest similarity over those.
 
     Chunks whose whole vectors are too alike are copies, not relatives, and get no edge; nor does a
-    list count that is full of near copies. Chunks that share a stretch are joined with weight 1.
+    list count that is full of near copies. Chunks that share a stretch are joined with weight 1,
+    each with the next.
     """
     import numpy as np
 
@@ -332,34 +330,65 @@ def similar_edges(
     # few for everybody, which would make hubs of them.
     telling = lists.similarities[:, -1] < options.near_dup_sim
     source, place = np.nonzero((lists.neighbours >= 0) & telling[:, np.newaxis])
-    every = np.arange(len(nodes.keys))
     near = lists.neighbours[source, place].astype(np.int64)
-    ends = np.concatenate((source, every)), np.concatenate((near, every))
-    weights = np.concatenate(
-        (lists.similarities[source, place], np.ones(len(nodes.keys), np.float32))
-    )
-    # Every owner of the one with every owner of the other.
-    pair, one = _owners_of(nodes, ends[0])
-    again, other = _owners_of(nodes, ends[1][pair])
-    pair, one = pair[again], one[again]
+    one, other, pair = _paired_owners(nodes, source, near, node_of)
+    weights = lists.similarities[source, place][pair]
+    shared = _shared_owners(nodes, node_of)
+    one, other = np.concatenate((one, shared[0])), np.concatenate((other, shared[1]))
+    weights = np.concatenate((weights, np.ones(len(shared[0]), np.float32)))
     keep = one != other
     low, high = np.minimum(one, other)[keep], np.maximum(one, other)[keep]
-    low, high, weight = _strongest(low, high, weights[pair][keep])
+    low, high, weight = _strongest(low, high, weights[keep])
     keep = _whole_similarity(vectors, low, high, weight, options) < options.near_dup_sim
     return node_of(low[keep]), node_of(high[keep]), np.minimum(weight[keep], np.float32(1.0))
 
 
-def _owners_of(
-    nodes: _Stretches, rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For every owner of every given node: place in `rows`, and chunk."""
+def _in_order(
+    nodes: _Stretches, node_of: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """(p,) chunks of `nodes.rows`, those of one stretch in order of path and position."""
     import numpy as np
 
-    first = np.searchsorted(nodes.rows, rows, "left")
-    counts = np.searchsorted(nodes.rows, rows, "right") - first
-    places = np.repeat(np.arange(len(rows)), counts)
-    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return places, nodes.chunks[np.repeat(first, counts) + offsets]
+    chunks: NDArray[np.int64] = nodes.chunks[np.lexsort((node_of(nodes.chunks), nodes.rows))]
+    return chunks
+
+
+def _paired_owners(
+    nodes: _Stretches,
+    one: NDArray[np.int64],
+    other: NDArray[np.int64],
+    node_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Chunks for pairs of stretches, and which pair each is of.
+
+    Where several chunks hold a stretch, the first goes with the first of the other side, and so on,
+    beginning again on the shorter side: copies of a tree are joined within themselves, at a cost
+    that grows with the copies and not with their square.
+    """
+    import numpy as np
+
+    chunks = _in_order(nodes, node_of)
+    first = np.searchsorted(nodes.rows, np.arange(len(nodes.keys) + 1))
+    n_one, n_other = np.diff(first)[one], np.diff(first)[other]
+    counts = np.maximum(n_one, n_other)
+    pair = np.repeat(np.arange(len(one)), counts)
+    turn = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return (
+        chunks[first[one[pair]] + turn % n_one[pair]],
+        chunks[first[other[pair]] + turn % n_other[pair]],
+        pair,
+    )
+
+
+def _shared_owners(
+    nodes: _Stretches, node_of: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each chunk of a stretch that several hold, with the next one."""
+    import numpy as np
+
+    chunks = _in_order(nodes, node_of)
+    at = np.flatnonzero(nodes.rows[1:] == nodes.rows[:-1])
+    return chunks[at], chunks[at + 1]
 
 
 def _strongest(a: NDArray[np.int64], b: NDArray[np.int64], weight: NDArray[np.float32]) -> Edges:

@@ -32,6 +32,7 @@ from ragx.store.lock import WriterLock
 from ragx.store.rows import (
     CHUNK_COLUMNS,
     FILE_COLUMNS,
+    all_vectors,
     checksum,
     digests,
     graph_stamp,
@@ -45,7 +46,7 @@ from ragx.store.rows import (
     to_chunk,
     vector_stamp,
 )
-from ragx.store.similar import Vectors, update_neighbours
+from ragx.store.similar import update_neighbours
 from ragx.types import Chunk
 
 if TYPE_CHECKING:
@@ -116,7 +117,6 @@ class SqliteWriter:
             self._relink = False
             self._graph: CsrGraph | None = None
             self._rows: vectors.VectorRows | None = None
-            self._base: vectors.VectorRows | None = None
             self._waiting_rows: list[tuple[object, ...]] = []
             self._waiting_chunks: list[StagedChunk] = []
             self._begin_staging()
@@ -329,6 +329,7 @@ class SqliteWriter:
 
     def commit(self, manifest: Mapping[str, str], linking: LinkOptions) -> CommitResult:
         self._flush()
+        self._graph = self._rows = None
         all_anew = self._reset or self._relink
         with translated("committing the run"), self._transaction():
             generation = self._next_generation()
@@ -339,7 +340,7 @@ class SqliteWriter:
                     "INSERT OR IGNORE INTO temp.staged_deletes SELECT path FROM files"
                     " WHERE path NOT IN (SELECT path FROM temp.staged_files)"
                 )
-            self._base = self._known_rows()
+            base = self._known_rows()
             mentions = MentionUpdate(self._db, all_anew)
             deleted = self._drop_old_chunks(mentions)
             reach("commit_chunks_dropped")
@@ -351,7 +352,7 @@ class SqliteWriter:
                 "INSERT OR REPLACE INTO embeddings SELECT * FROM temp.staged_embeddings"
             )
             added = self._insert_staged()
-            edges = self._link(mentions, linking, all_anew=all_anew)
+            edges, graph, rows = self._link(mentions, linking, base, all_anew=all_anew)
             reach("commit_linked")
             self._db.execute(
                 "DELETE FROM meta WHERE key != 'generation' AND key NOT LIKE 'state.%'"
@@ -369,6 +370,7 @@ class SqliteWriter:
         with translated("committing the run"):
             reach("committed")
         self._reset = self._relink = False
+        self._graph, self._rows = graph, rows
         return CommitResult(generation, added, deleted, edges)
 
     def write_derived(self) -> None:
@@ -457,8 +459,16 @@ class SqliteWriter:
             return None
         return vectors.map_rows(self._directory, vector_stamp(self._db))
 
-    def _link(self, mentions: MentionUpdate, linking: LinkOptions, *, all_anew: bool) -> int:
-        """Bring the graph in step with the rows as they are now; the number of its edges."""
+    def _link(
+        self,
+        mentions: MentionUpdate,
+        linking: LinkOptions,
+        base: vectors.VectorRows | None,
+        *,
+        all_anew: bool,
+    ) -> tuple[int, CsrGraph | None, vectors.VectorRows | None]:
+        """Bring the graph in step with the rows as they are now: the number of its edges; itself
+        and all vectors, if anything has changed."""
         db = self._db
         (changed,) = db.execute(
             "SELECT EXISTS (SELECT 1 FROM temp.outgoing)"
@@ -468,18 +478,17 @@ class SqliteWriter:
         ).fetchone()
         if not changed and not all_anew:
             (edges,) = db.execute("SELECT value FROM meta WHERE key = 'state.edges'").fetchone()
-            return int(edges)
+            return int(edges), None, None
         mentions.after()
-        self._rows = load_vectors(db, self._base)
-        self._base = None
-        known = Vectors(db, self._rows)
+        rows = load_vectors(db, base)
+        known = all_vectors(db, rows)
         similar = update_neighbours(db, linking, known, all_anew=all_anew)
-        self._graph = graph = derive_graph(db, linking, known, similar)
+        graph = derive_graph(db, linking, known, similar)
         db.executemany(
             "INSERT OR REPLACE INTO meta VALUES (?, ?)",
             [("state.graph", os.urandom(16).hex()), ("state.edges", str(graph.n_edges))],
         )
-        return graph.n_edges
+        return graph.n_edges, graph, rows
 
     def _drop_old_chunks(self, mentions: MentionUpdate) -> int:
         """Remove rows of replaced and deleted files; postings of unchanged chunks stay."""

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragx.algo.references.base import Reference
-    from ragx.algo.references.names import PageName, heading_slug, matches_heading, page_names
+    from ragx.algo.references.names import (
+        PageName,
+        fragment_keys,
+        heading_keys,
+        heading_slug,
+        matches_heading,
+        page_names,
+    )
     from ragx.algo.references.reading import references
     from ragx.algo.references.resolve import Resolver
 
@@ -18,6 +25,8 @@ __all__ = [
     "PageName",
     "Reference",
     "Resolver",
+    "fragment_keys",
+    "heading_keys",
     "heading_slug",
     "matches_heading",
     "page_names",
@@ -29,6 +38,8 @@ _HOMES = {
     "PageName": "names",
     "Reference": "base",
     "Resolver": "resolve",
+    "fragment_keys": "names",
+    "heading_keys": "names",
     "heading_slug": "names",
     "matches_heading": "names",
     "page_names": "names",

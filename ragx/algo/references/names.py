@@ -12,7 +12,14 @@ from ragx.algo.chunking.markdown import markdown_blocks
 from ragx.algo.chunking.outline import Block, plain_heading
 from ragx.algo.references.base import decode_percent, fold
 
-__all__ = ["PageName", "heading_slug", "matches_heading", "page_names"]
+__all__ = [
+    "PageName",
+    "fragment_keys",
+    "heading_keys",
+    "heading_slug",
+    "matches_heading",
+    "page_names",
+]
 
 _TOP_CHARS = 65_536
 _MAX_NAME = 200
@@ -68,18 +75,27 @@ def matches_heading(fragment: str, heading: str) -> bool:
     heading's own text, its custom id (`## Setup {#install}`), or any of these percent-encoded.
     Empty matches nothing.
     """
+    return not set(fragment_keys(fragment)).isdisjoint(heading_keys(heading))
+
+
+def heading_keys(heading: str) -> tuple[str, ...]:
+    """What a heading can be found by: `matches_heading` as the meeting of two lists of keys."""
+    plain = _plain(heading)
+    keys = [f"text {heading.strip()}", f"text {plain}", f"core {_core(plain)}"]
+    custom = _CUSTOM_ID.search(heading[-_MAX_NAME:])
+    if custom:
+        keys.append(f"id {custom[1]}")
+    return tuple(keys)
+
+
+def fragment_keys(fragment: str) -> tuple[str, ...]:
+    """What a link's fragment looks for among the keys of headings; () for an empty one."""
     wanted = decode_percent(fragment).strip()
     if not wanted:
-        return False
-    custom = _CUSTOM_ID.search(heading[-_MAX_NAME:])
-    if custom and wanted == custom[1]:
-        return True
-    plain = _plain(heading)
-    if wanted == heading.strip() or wanted == plain:
-        return True
+        return ()
     core = _core(wanted)
     # `c` is the slug of both `C` and `C++`; a text that is all punctuation equals only itself.
-    return bool(core) and core == _core(plain)
+    return (f"id {wanted}", f"text {wanted}", *([f"core {core}"] if core else []))
 
 
 def _core(text: str) -> str:

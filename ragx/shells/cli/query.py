@@ -90,6 +90,8 @@ def command(
     from ragx.api import Corpus, QueryRequest
 
     corpus = Corpus.of(open_corpus(root))
+    if explain and files_only:
+        envelope.warn("--explain is about chunks: with --files-only it says nothing")
     settings = corpus.config.query
     around = settings.context_lines if context is None else context
     request = QueryRequest(
