@@ -338,7 +338,7 @@ def _digest(graph: CsrGraph) -> bytes:
     return state.digest()
 
 
-def graph_digest(graph: CsrGraph, *, exact: bool) -> str:
+def graph_digest(graph: CsrGraph, *, exact: bool = True) -> str:
     """Hex digest of nodes and edges; of `similar` ones only where they are `exact`."""
     import numpy as np
 

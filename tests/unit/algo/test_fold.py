@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -75,14 +76,26 @@ def test_fewer_files_than_asked() -> None:
 
 
 def heated(
-    path: str, own: float, score: float, seed_path: str, ordinal: int = 0, uncapped: float = 0.0
+    path: str,
+    own: float,
+    score: float,
+    seed_path: str,
+    ordinal: int = 0,
+    uncapped: float = 0.0,
+    seed_score: float = 1.0,
 ) -> Hit:
-    """A hit of `own` points that heat from `seed_path` lifted to `score`."""
+    """A hit of `own` points that heat from a seed lifted to `score`."""
     uncapped = uncapped or score
     terms = {"lexical": own, "heat": uncapped - own, "cap": score - uncapped}
-    hops = (Hop(1, 2, "link", 1.0),)
     return Hit(
-        abs(hash((path, ordinal))), path, ordinal, score, terms, hops=hops, seed_path=seed_path
+        abs(hash((path, ordinal))),
+        path,
+        ordinal,
+        score,
+        terms,
+        hops=(Hop(1, 2, "link", 1.0),),
+        seed_path=seed_path,
+        seed_score=seed_score,
     )
 
 
@@ -119,66 +132,42 @@ def test_an_entry_keeps_what_it_has_without_heat() -> None:
     assert entries["a"].terms["cap"] == pytest.approx(1.4 - 1.45)
 
 
-def test_the_best_of_several_sources_counts() -> None:
-    ranking = [
-        hit("one", 1.0),
-        hit("two", 0.5),
-        heated("a", 0.125, 0.375, "two"),
-        *(heated("a", 0.125, 0.375, "one", i) for i in (1, 2)),
-        *(heated("b", 0.125, 0.375, "two", i) for i in range(3)),
-    ]
-    entries = by_path(fold(ranking, top=4, fold_weight=1.0))
-    assert entries["a"].score == 0.375 + 0.125 + 0.125 < CAP * 1.0
-    assert entries["b"].score == CAP * 0.5
+def test_the_seed_counts_by_its_own_score_wherever_its_file_stands() -> None:
+    """Its copy may be shown instead of it, its file through a weak chunk or not at all."""
+    lifted = [heated("a", 0.25, 0.375, "seed", i, seed_score=0.5) for i in range(3)]
+    for others in ([], [hit("seed", 0.01)], [hit("seed", 9.0), hit("seed", 8.0, 1)]):
+        entries = by_path(fold([*others, *lifted], top=3, fold_weight=1.0))
+        assert entries["a"].score == 0.75  # its own three hits: .25 each
+        entries = by_path(fold([*others, *lifted[:2]], top=3, fold_weight=1.0))
+        assert entries["a"].score == 0.25 + 0.25
+        entries = by_path(fold([*others, *lifted], top=3, fold_weight=0.25))
+        assert entries["a"].score == CAP * 0.5
 
 
-def test_the_source_counts_with_all_its_hits_but_without_its_heat() -> None:
-    ranking = [
-        hit("seed", 1.0),
-        heated("seed", 0.5, 0.9, "a", 1),
-        *(heated("a", 0.25, 0.75, "seed", i) for i in range(3)),
-    ]
-    entries = by_path(fold(ranking, top=2, fold_weight=1.0))
-    assert entries["a"].score == CAP * (1.0 + 0.5)
-    assert entries["seed"].score == 1.0 + 0.5
+def test_an_entry_never_scores_below_its_best_chunk() -> None:
+    (entry,) = fold([heated("a", 0.0, 0.75, "z", seed_score=0.1)], top=1, fold_weight=0.25)
+    assert entry.score == 0.75
+    assert "cap" not in entry.terms
 
 
-def test_the_best_unheated_hits_count_and_not_those_heat_put_first() -> None:
-    ranking = [
-        hit("seed", 2.0),
-        *(heated("a", 0.0, 0.9, "elsewhere", i) for i in range(3)),
-        hit("a", 0.8, 3),
-        heated("b", 0.0, 0.7, "a"),
-        heated("b", 0.0, 0.7, "a", 1),
-    ]
-    entries = by_path(fold(ranking, top=3, fold_weight=1.0))
-    assert entries["b"].score == CAP * 0.8
+def test_phrases_count_beside_the_cap() -> None:
+    best = heated("a", 0.25, 0.75, "z")
+    with_phrase = replace(best, score=4.75, terms={**best.terms, "phrase": 4.0})
+    (entry,) = fold([with_phrase, hit("a", 0.5, 1)], top=1, fold_weight=1.0)
+    assert entry.score == 4.75
+    assert entry.terms["cap"] == pytest.approx(-0.5)
 
 
-def test_heat_from_the_same_file_or_from_no_entry_is_not_held() -> None:
+def test_heat_from_the_same_file_is_not_held() -> None:
     own = [heated("a", 0.25, 0.5, "a"), heated("a", 0.25, 0.375, "a", 1), hit("a", 0.125, 2)]
     (entry,) = fold(own, top=1, fold_weight=1.0)
     assert entry.score == 0.5 + 0.25 + 0.125
-    away = [heated("a", 0.25, 0.375, "z"), heated("a", 0.25, 0.375, "z", 1), hit("z", 0.1)]
-    (entry,) = fold(away, top=1, fold_weight=1.0)
-    assert entry.score == 0.375 + 0.25
 
 
 def test_further_hits_speak_for_a_file_without_their_heat() -> None:
     ranking = [hit("a", 0.5), heated("a", 0.25, 0.375, "z", 1), heated("a", 0.0, 0.25, "z", 2)]
     (entry,) = fold(ranking, top=1, fold_weight=0.5)
     assert entry.terms == {"best": 0.5, "further": 0.5 * 0.25}
-
-
-def test_weights_by_path_hold_for_both_ends() -> None:
-    ranking = [
-        hit("seed", 1.0),
-        hit("seed", 0.8, 1),
-        *(heated("a", 0.25, 0.75, "seed", i) for i in range(3)),
-    ]
-    weights = {"seed": 0.5, "a": 1.0}
-    entries = by_path(fold(ranking, top=2, fold_weight=weights.__getitem__))
-    assert entries["a"].score == CAP * (1.0 + 0.5 * 0.8)
 
 
 def test_of_entries_that_one_cap_holds_the_hottest_leads() -> None:

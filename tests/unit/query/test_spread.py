@@ -408,12 +408,16 @@ def test_a_thin_list_is_filled_with_what_is_alike(alike: Library) -> None:
     assert hit.terms["heat"] == pytest.approx(0.3 * hop.weight / (1 + math.log(2) / 6))
 
 
-def test_a_weight_above_the_one_of_thin_lists_stays(alike: Library) -> None:
+def test_the_weight_of_similar_edges_is_for_thin_lists(alike: Library) -> None:
     options = SpreadOptions(weights={"similar": 0.8})
-    for top in (1, 5):
-        hit = spread_from(alike, {"a.md": 1.0}, options, top=top)["b.md"]
-        heat = 0.8 * hit.hops[0].weight / (1 + math.log(2) / 6)
-        assert hit.terms["heat"] == pytest.approx(heat)
+    hit = spread_from(alike, {"a.md": 1.0}, options, top=5)["b.md"]
+    heat = 0.8 * hit.hops[0].weight / (1 + math.log(2) / 6)
+    assert hit.terms["heat"] == pytest.approx(heat)
+    assert "b.md" not in spread_from(alike, {"a.md": 1.0}, options, top=1)
+    always = replace(options, similar_always=True)
+    assert "b.md" in spread_from(alike, {"a.md": 1.0}, always, top=1)
+    off = SpreadOptions(weights={"similar": 0.0})
+    assert "b.md" not in spread_from(alike, {"a.md": 1.0}, off, top=5)
 
 
 def test_what_is_too_far_from_the_question_is_not_brought_in_by_likeness(alike: Library) -> None:
