@@ -43,12 +43,24 @@ def fold(
             break
         by_file.setdefault(hit.path, []).append(hit)
     weight_of = fold_weight if callable(fold_weight) else lambda _: fold_weight
-    entries = [_entry(path, hits, weight_of(path), capped) for path, hits in by_file.items()]
+    entries = []
+    for path, hits in by_file.items():
+        score, further = _folded(hits, weight_of(path), capped)
+        terms = {"best": hits[0].score, "further": further}
+        if capped and hits[0].hops and hits[0].seed_path != path:
+            limit = _limit(hits[0], by_file.get(hits[0].seed_path, ()), weight_of)
+            own = _unheated(hits, weight_of(path))
+            held = max(min(score, max(limit, hits[0].score)), min(score, own))
+            if held < score - _ROUNDING:
+                terms["cap"] = held - score
+                score = held
+        entries.append(FileHit(path, score, tuple(hits[:CHUNKS_PER_FILE]), terms))
     entries.sort(key=lambda entry: (-entry.score, -entry.hits[0].uncapped, entry.path))
     return entries
 
 
-def _entry(path: str, hits: Sequence[Hit], weight: float, capped: bool) -> FileHit:
+def _folded(hits: Sequence[Hit], weight: float, capped: bool) -> tuple[float, float]:
+    """Score of a file, and what its second and third hit add to it."""
     best, *others = hits
     if capped:
         # What the graph lifts says where to look, not how much a file has to say.
@@ -56,19 +68,24 @@ def _entry(path: str, hits: Sequence[Hit], weight: float, capped: bool) -> FileH
     scores = [hit.unheated if capped else hit.score for hit in others[: CHUNKS_PER_FILE - 1]]
     further = [weight * score for score in scores]
     # Summed at once: rounding in between would break ties of equal sums.
-    score = math.fsum((best.score, *further))
-    terms = {"best": best.score, "further": math.fsum(further)}
-    if capped and best.hops and best.seed_path != path:
-        score = _held(best, hits, weight, score)
-        if score < best.score + terms["further"] - _ROUNDING:
-            terms["cap"] = score - best.score - terms["further"]
-    return FileHit(path, score, tuple(hits[:CHUNKS_PER_FILE]), terms)
+    return math.fsum((best.score, *further)), math.fsum(further)
 
 
-def _held(best: Hit, hits: Sequence[Hit], weight: float, score: float) -> float:
-    """A file's score when its best hit owes its place to a seed elsewhere: it stays below that
-    seed's as a chunk does, unless it has more without heat. Phrases it holds count beside that."""
-    own = sorted((hit.unheated for hit in hits), reverse=True)[:CHUNKS_PER_FILE]
-    unheated = math.fsum((own[0], *(weight * score for score in own[1:])))
-    limit = max(CAP * best.seed_score + best.terms.get("phrase", 0.0), best.score)
-    return max(min(score, limit), min(score, unheated))
+def _unheated(hits: Sequence[Hit], weight: float, *, phrases: bool = True) -> float:
+    """What a file scores without the graph."""
+    own = [hit.unheated - (0.0 if phrases else hit.terms.get("phrase", 0.0)) for hit in hits]
+    best, *rest = sorted(own, reverse=True)[:CHUNKS_PER_FILE]
+    return math.fsum((best, *(weight * score for score in rest)))
+
+
+def _limit(best: Hit, seed_hits: Sequence[Hit], weight_of: Callable[[str], float]) -> float:
+    """How high a file may stand whose best hit owes its place to a seed elsewhere: below the seed's
+    own entry, as a chunk stands below its seed. Phrases count beside that.
+
+    The seed's file may be shown through another chunk, or not at all, where a copy of the seed is
+    shown instead; then the seed counts by itself.
+    """
+    seed = best.seed_score
+    if any(hit.chunk_id == best.hops[0].source for hit in seed_hits):
+        seed = max(seed, _unheated(seed_hits, weight_of(best.seed_path), phrases=False))
+    return CAP * seed + best.terms.get("phrase", 0.0)
