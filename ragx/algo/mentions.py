@@ -24,6 +24,7 @@ __all__ = [
     "is_telling",
     "is_telling_symbol",
     "name_key",
+    "without_destinations",
 ]
 
 _TOKEN = re.compile(rf"(?=[\w{WORD_MARKS}])[{UNSPACED}]|(?:(?![{UNSPACED}])[\w{WORD_MARKS}])+")
@@ -117,6 +118,20 @@ def _stands_as_name(text: str, start: int, end: int) -> bool:
     return _SENTENCE_END.search(text[max(0, start - 40) : start]) is None
 
 
+# Where a link leads, tags and web addresses: nobody reads them as running text.
+_DESTINATION = re.compile(
+    r"\]\([^()\n]{0,500}\)|</?[A-Za-z][^<>\n]{0,500}>|https?://[^\s<>)\]]{1,500}"
+    r"|\bxref:[^\s\[]{1,500}|\[\[file:[^\]\n]{1,500}"
+)
+# What may not stand between the words of a name: a new item or paragraph, or a link's brackets.
+_BREAK = re.compile(r"\n[ \t]*(?:\n|[-*+#>|]|\d+[.)])|\]\(|[{}]")
+
+
+def without_destinations(text: str) -> str:
+    """The text with addresses of links blanked out; positions stay."""
+    return _DESTINATION.sub(lambda match: "|" * len(match.group()), text)
+
+
 class NameTree:
     """Finds every one of many names in a text.
 
@@ -163,8 +178,12 @@ class NameTree:
             if key and key not in found:
                 spans = spans or [match.span() for match in _matches(text)]
                 start, end = spans[at][0], spans[last][1]
-                # One word may be no name at all; the next place may show that it is.
-                if last > at or _stands_as_name(text, start, end):
+                # Not here, perhaps, but the next place may show that it is one.
+                if last > at:
+                    stands = _BREAK.search(text, start, end) is None
+                else:
+                    stands = _stands_as_name(text, start, end)
+                if stands:
                     found[key] = Mention(key, start, end)
             if key:
                 after = last + 1

@@ -67,7 +67,8 @@ def spread(
     Args:
         hits: scored by the searches, in any order.
         chunks: those of the hits; chunks that come in are added.
-        vector: (d,) query vector for the floor of `similar` edges; without one nothing is below.
+        vector: (d,) query vector for the floor of `similar` edges; without one, who asks for words
+            gets no likeness.
         exclude: full-text expression of chunks that heat must not reach.
         top: files wanted; where there are fewer, `similar` edges help to fill the list.
     """
@@ -87,7 +88,7 @@ def spread(
         graph,
         nodes[nodes >= 0],
         np.array([hit.score - zero for hit in seeds])[nodes >= 0],
-        _heat_options(options, thin=len({hit.path for hit in hits}) < top),
+        _heat_options(options, thin=vector is not None and len({hit.path for hit in hits}) < top),
         admits=_floor(reader, graph, vector, options.query_floor),
         bars=_barred(reader, graph, exclude),
     )

@@ -129,7 +129,12 @@ def _name_edges(
     symbols that the using file can see."""
     import numpy as np
 
-    bearers = _table(db, "SELECT name, chunk_id, kind FROM names ORDER BY name, chunk_id", 3)
+    bearers = _table(
+        db,
+        "SELECT name, chunk_id, kind, key GLOB '*?[_]?*' OR key GLOB '*[a-z][A-Z]*' FROM names"
+        " ORDER BY name, chunk_id",
+        4,
+    )
     holders = _table(db, "SELECT name, chunk_id FROM mentions ORDER BY name, chunk_id", 2)
     if not len(holders):
         return
@@ -156,7 +161,9 @@ def _name_edges(
     titles = bearers[bearer, 2] == TITLE
     seen = titles | _in_sight(nodes, source, target, imports)
     weight = np.where(seen, weight, _UNSEEN_SYMBOL * weight)
-    for kind, chosen in (("mention", titles), ("symbol", ~titles)):
+    # A plain word that nothing connects with the definition is just a word, or another's method.
+    symbols = ~titles & (seen | (bearers[bearer, 3] != 0))
+    for kind, chosen in (("mention", titles), ("symbol", symbols)):
         yield kind, (source[chosen], target[chosen], weight[chosen].astype(np.float32))
 
 

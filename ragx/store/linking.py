@@ -18,7 +18,14 @@ import xxhash
 
 from ragx.algo.chunking.languages import kind_of
 from ragx.algo.lexical import UNSPACED_CHARACTER, analyse, fold
-from ragx.algo.mentions import NameTree, find_symbols, first_words, is_telling, is_telling_symbol
+from ragx.algo.mentions import (
+    NameTree,
+    find_symbols,
+    first_words,
+    is_telling,
+    is_telling_symbol,
+    without_destinations,
+)
 from ragx.store.base import StagedChunk
 
 __all__ = ["SYMBOL", "TITLE", "MentionUpdate", "name_number", "names_of"]
@@ -156,7 +163,8 @@ def _mentions(
 ) -> Iterable[tuple[int, int, int, int]]:
     prose = kind_of(language) == "docs"
     # In source code a title of one word is a word of the language more often than a title.
-    for mention in (tree if prose else long_tree).find(text):
+    running = without_destinations(text) if prose else text
+    for mention in (tree if prose else long_tree).find(running):
         yield titles[mention.key], chunk_id, mention.start, mention.end
     if symbols:
         for mention in find_symbols(text, symbols, prose=prose):

@@ -257,6 +257,7 @@ def _entry(entry: FileResult, answer: Answer, *, whole: bool, explained: bool) -
     for part in entry.chunks:
         heading = envelope.one_line(" > ".join(part.chunk.heading))
         place = f"  {part.chunk.line_start}-{part.chunk.line_end}"
+        place += f"  id {part.chunk.chunk_id}" if explained else ""
         lines.append(f"{envelope.styled(place, 'green')}  {heading}".rstrip())
         if explained:
             lines += [f"    {row}" for row in _explained(part, answer)]
