@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
+from ragx.algo.chunking.languages import kind_of
 from ragx.algo.graph import EDGE_KINDS, CsrGraph, Edges, build_graph, rarity
 from ragx.algo.mentions import name_key
 from ragx.algo.references import Reference, Resolver, fragment_keys, heading_keys
@@ -80,6 +81,7 @@ class _Nodes:
             ],
             np.int64,
         )
+        self.prose = np.array([kind_of(row[3]) == "docs" for row in rows], np.bool_)
         self._order = np.argsort(self.ids, kind="stable")
         self._sorted = self.ids[self._order]
 
@@ -161,8 +163,9 @@ def _name_edges(
     titles = bearers[bearer, 2] == TITLE
     seen = titles | _in_sight(nodes, source, target, imports)
     weight = np.where(seen, weight, _UNSEEN_SYMBOL * weight)
-    # A plain word that nothing connects with the definition is just a word, or another's method.
-    symbols = ~titles & (seen | (bearers[bearer, 3] != 0))
+    # In a program, a plain word that nothing connects with the definition is just a word, or some
+    # other thing's method; in prose it was marked as code.
+    symbols = ~titles & (seen | nodes.prose[source] | (bearers[bearer, 3] != 0))
     for kind, chosen in (("mention", titles), ("symbol", symbols)):
         yield kind, (source[chosen], target[chosen], weight[chosen].astype(np.float32))
 

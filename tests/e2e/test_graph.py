@@ -211,7 +211,7 @@ def test_the_sum_as_text(work: Path, ragx_inline: RunCli) -> None:
     assert any(re.fullmatch(r"= heat 0\.\d{3}( - cap 0\.\d{3})?", row) for row in rows[1:]), rows
     plain = ragx_inline("query", "majority", cwd=work).stdout
     kept = [
-        line
+        re.sub(r"^(  \d+-\d+)  id \d+", r"\1", line)
         for line in done.stdout.splitlines()
         if not line.startswith("    = ") and " -> " not in line
     ]

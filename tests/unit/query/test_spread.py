@@ -396,28 +396,39 @@ def spread_from(
     return {hit.path: hit for hit in found}
 
 
+# Any question will do where nothing is too far from it.
+LIKE_ANY = replace(SpreadOptions(), query_floor=-1.0)
+QUESTION = EMBEDDER.embed_query("quagga")
+
+
 def test_a_thin_list_is_filled_with_what_is_alike(alike: Library) -> None:
-    assert alike.paths("quagga", graph=False) == ["a.md"]
-    answer = alike.ask("quagga", top=2)
-    assert [entry.path for entry in answer.results] == ["a.md", "b.md"]
-    assert [hop.kind for hop in hit_of(answer, "b.md").hops] == ["similar"]
     # Enough was found: no similar edge is used.
-    assert spread_from(alike, {"a.md": 1.0}, top=1).keys() == {"a.md"}
-    hit = spread_from(alike, {"a.md": 1.0}, top=2)["b.md"]
+    enough = spread_from(alike, {"a.md": 1.0}, LIKE_ANY, vector=QUESTION, top=1)
+    assert enough.keys() == {"a.md"}
+    hit = spread_from(alike, {"a.md": 1.0}, LIKE_ANY, vector=QUESTION, top=2)["b.md"]
     (hop,) = hit.hops
+    assert hop.kind == "similar"
     assert hit.terms["heat"] == pytest.approx(0.3 * hop.weight / (1 + math.log(2) / 6))
 
 
+def test_who_asks_for_words_gets_no_likeness(alike: Library) -> None:
+    assert alike.paths("quagga", graph=False) == ["a.md"]
+    assert alike.paths("quagga") == ["a.md"]
+    assert spread_from(alike, {"a.md": 1.0}, LIKE_ANY, top=5).keys() == {"a.md"}
+
+
 def test_the_weight_of_similar_edges_is_for_thin_lists(alike: Library) -> None:
-    options = SpreadOptions(weights={"similar": 0.8})
-    hit = spread_from(alike, {"a.md": 1.0}, options, top=5)["b.md"]
+    options = replace(LIKE_ANY, weights={"similar": 0.8})
+
+    def reached(options: SpreadOptions, top: int) -> dict[str, Hit]:
+        return spread_from(alike, {"a.md": 1.0}, options, vector=QUESTION, top=top)
+
+    hit = reached(options, 5)["b.md"]
     heat = 0.8 * hit.hops[0].weight / (1 + math.log(2) / 6)
     assert hit.terms["heat"] == pytest.approx(heat)
-    assert "b.md" not in spread_from(alike, {"a.md": 1.0}, options, top=1)
-    always = replace(options, similar_always=True)
-    assert "b.md" in spread_from(alike, {"a.md": 1.0}, always, top=1)
-    off = SpreadOptions(weights={"similar": 0.0})
-    assert "b.md" not in spread_from(alike, {"a.md": 1.0}, off, top=5)
+    assert "b.md" not in reached(options, 1)
+    assert "b.md" in reached(replace(options, similar_always=True), 1)
+    assert "b.md" not in reached(replace(options, weights={"similar": 0.0}), 5)
 
 
 def test_what_is_too_far_from_the_question_is_not_brought_in_by_likeness(alike: Library) -> None:
