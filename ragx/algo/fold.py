@@ -55,8 +55,14 @@ def fold(
                 terms["cap"] = held - score
                 score = held
         entries.append(FileHit(path, score, tuple(hits[:CHUNKS_PER_FILE]), terms))
-    entries.sort(key=lambda entry: (-entry.score, -entry.hits[0].uncapped, entry.path))
+    entries.sort(key=lambda entry: (-entry.score, -_uncapped(entry), entry.path))
     return entries
+
+
+def _uncapped(entry: FileHit) -> float:
+    """What an entry would score without its caps: the order of those that one cap holds."""
+    caps = (entry.hits[0].terms.get("cap", 0.0), entry.terms.get("cap", 0.0))
+    return entry.score - math.fsum(caps)
 
 
 def _folded(hits: Sequence[Hit], weight: float, capped: bool) -> tuple[float, float]:

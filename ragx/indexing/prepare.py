@@ -154,16 +154,28 @@ class Preparer:
         sizer = self._sizer(text)
         if sizer.size(0, len(text)) <= size:
             return ()
-        crumb, _ = self._crumb(chunk.heading, title)
-        ranges = split_windows(
-            text,
-            0,
-            len(text),
-            sizer=sizer,
-            size_tokens=size,
-            overlap=0.0,
-            max_chars=self._chunking.max_chunk_chars,
-        )
+        crumb, spent = self._crumb(chunk.heading, title)
+        limit = embedder.max_tokens
+        if limit is not None:
+            size = max(1, min(size, limit - spent - 2))
+        while True:
+            ranges = split_windows(
+                text,
+                0,
+                len(text),
+                sizer=sizer,
+                size_tokens=size,
+                overlap=0.0,
+                max_chars=self._chunking.max_chunk_chars,
+            )
+            if limit is None or size == 1:
+                break
+            if all(
+                embedder.count_tokens(_with_crumb(crumb, text[a:b])) <= limit for a, b in ranges
+            ):
+                break
+            # A cut inside a word can change how it is tokenised; leave more room and try again.
+            size = max(1, size * 3 // 4)
         return tuple(self._passage(_with_crumb(crumb, text[a:b])) for a, b in ranges)
 
     def _sizer(self, text: str) -> Sizer:
