@@ -424,7 +424,7 @@ class Corpus:
         Raises:
             UsageError: code "no_such_chunk" or "no_such_file".
         """
-        from ragx.algo.graph import EDGE_KINDS
+        from ragx.algo.heat import hops_of
         from ragx.algo.paths import strongest_path
 
         with closing(SqliteReader(self.root)) as reader:
@@ -436,15 +436,7 @@ class Corpus:
             if found is None:
                 return Way(0.0, (), {}, {})
             strength, steps = found
-            hops = tuple(
-                Hop(
-                    int(graph.ids[step.parent]),
-                    int(graph.ids[step.node]),
-                    EDGE_KINDS[graph.kinds[step.edge]],
-                    float(graph.weights[step.edge]),
-                )
-                for step in steps
-            )
+            hops = hops_of(graph, steps)
             evidence = reader.evidence({(hop.source, hop.target) for hop in hops})
             shared = sorted(set(ends[0]) & set(ends[1]))[:1]
             ids = {chunk_id for hop in hops for chunk_id in (hop.source, hop.target)}

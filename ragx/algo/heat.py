@@ -8,17 +8,19 @@ below (research/graph.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ragx.algo.arrays import ranges
 from ragx.algo.graph import EDGE_KINDS, CsrGraph
+from ragx.types import Hop
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CAP", "Heat", "HeatOptions", "Step", "lift", "propagate"]
+__all__ = ["CAP", "Heat", "HeatOptions", "Step", "hops_of", "lift", "propagate"]
 
 CAP = 0.75  # of the origin seed's score
 _TAKES, _GIVES = 6.0, 0.25  # how much many edges damp a receiver and a sender
@@ -170,7 +172,7 @@ def _step(
 
     nodes, hot, origins = front
     starts, ends = graph.indptr[nodes], graph.indptr[nodes + 1]
-    edges = _ranges(starts, ends - starts)
+    edges = ranges(starts, ends - starts)
     source = np.repeat(np.arange(len(nodes)), ends - starts)
     kinds = graph.kinds[edges]
     targets = graph.targets[edges].astype(np.int64)
@@ -196,15 +198,6 @@ def _step(
     return _Layer(targets[best], heat[best], origins[source], nodes[source], edges[best])
 
 
-def _ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All positions of the ranges `starts[i] : starts[i] + counts[i]`, one after the other."""
-    import numpy as np
-
-    before = np.cumsum(counts) - counts
-    positions: NDArray[np.int64] = np.repeat(starts - before, counts) + np.arange(counts.sum())
-    return positions
-
-
 def _degrees(
     graph: CsrGraph, targets: NDArray[np.int64], kinds: NDArray[np.uint8]
 ) -> NDArray[np.int64]:
@@ -215,7 +208,7 @@ def _degrees(
     counts = graph.indptr[nodes + 1] - graph.indptr[nodes]
     owner = np.repeat(np.arange(len(nodes)), counts)
     n_kinds = len(EDGE_KINDS)
-    all_kinds = graph.kinds[_ranges(graph.indptr[nodes], counts)]
+    all_kinds = graph.kinds[ranges(graph.indptr[nodes], counts)]
     table = np.bincount(owner * n_kinds + all_kinds, minlength=len(nodes) * n_kinds)
     degrees: NDArray[np.int64] = table[back * n_kinds + kinds]
     return degrees
@@ -255,3 +248,16 @@ def lift(base: float, heat: float, origin: float, *, capped: bool = True) -> tup
         return whole, 0.0
     score = max(base, min(whole, CAP * origin))
     return score, min(0.0, score - whole)
+
+
+def hops_of(graph: CsrGraph, steps: Iterable[Step]) -> tuple[Hop, ...]:
+    """Steps over nodes as hops between chunks."""
+    return tuple(
+        Hop(
+            int(graph.ids[step.parent]),
+            int(graph.ids[step.node]),
+            EDGE_KINDS[graph.kinds[step.edge]],
+            float(graph.weights[step.edge]),
+        )
+        for step in steps
+    )

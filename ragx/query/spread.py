@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragx.algo import fusion
 from ragx.algo.graph import EDGE_KINDS, CsrGraph
-from ragx.algo.heat import Heat, HeatOptions, lift, propagate
+from ragx.algo.heat import Heat, HeatOptions, hops_of, lift, propagate
 from ragx.algo.ordering import rank_hits
 from ragx.store.base import Reader
 from ragx.types import Chunk, Hit, Hop
@@ -139,15 +139,7 @@ def _hottest(graph: CsrGraph, heat: Heat, by_id: Mapping[int, Hit], limit: int) 
 
 
 def _way(graph: CsrGraph, heat: Heat, at: int) -> tuple[Hop, ...]:
-    return tuple(
-        Hop(
-            int(graph.ids[step.parent]),
-            int(graph.ids[step.node]),
-            EDGE_KINDS[graph.kinds[step.edge]],
-            float(graph.weights[step.edge]),
-        )
-        for step in heat.way_to(int(heat.nodes[at]))
-    )
+    return hops_of(graph, heat.way_to(int(heat.nodes[at])))
 
 
 def _heat_options(options: SpreadOptions, *, thin: bool) -> HeatOptions:

@@ -8,11 +8,25 @@ import shutil
 import time
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import xxhash
 
 from ragx.store.failpoints import reach
 
-__all__ = ["TEMPORARY_SUFFIX", "replace_file", "sweep", "temporary_name"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "TEMPORARY_SUFFIX",
+    "arrays_digest",
+    "read_head",
+    "replace_file",
+    "sweep",
+    "temporary_name",
+]
 
 TEMPORARY_SUFFIX = ".tmp"
 _LEFTOVER_S = 600.0  # longer than any file here takes to write
@@ -31,6 +45,26 @@ def replace_file(path: Path, parts: list[Any]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def read_head(path: Path, size: int) -> tuple[bytes, int] | None:
+    """The first `size` bytes of a file, and how long it is; None where there are not so many."""
+    try:
+        n_bytes = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(size)
+    except OSError:
+        return None
+    return (head, n_bytes) if len(head) == size else None
+
+
+def arrays_digest(arrays: Iterable[NDArray[Any]]) -> bytes:
+    """xxh3-128 of the bytes of contiguous arrays, one after the other."""
+    state = xxhash.xxh3_128()
+    for array in arrays:
+        if array.size:
+            state.update(array.reshape(-1).view("u1").data)
+    return state.digest()
 
 
 def temporary_name(path: Path) -> Path:

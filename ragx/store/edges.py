@@ -17,15 +17,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import xxhash
-
+from ragx.algo.arrays import ranges
 from ragx.algo.chunking.languages import kind_of
 from ragx.algo.graph import EDGE_KINDS, CsrGraph, Edges, build_graph, rarity
 from ragx.algo.mentions import name_key
 from ragx.algo.references import Reference, Resolver, fragment_keys, heading_keys
 from ragx.store import similar
 from ragx.store.base import Evidence, LinkOptions
-from ragx.store.derived import replace_file
+from ragx.store.derived import arrays_digest, read_head, replace_file
 from ragx.store.linking import TITLE, name_number
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def _name_edges(
     first = np.searchsorted(bearers[:, 0], holders[:, 0], "left")
     counts = np.searchsorted(bearers[:, 0], holders[:, 0], "right") - first
     holder = np.repeat(np.arange(len(holders)), counts)
-    bearer = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    bearer = ranges(first, counts)
     source = nodes.of(holders[:, 1])[holder]
     target = nodes.of(bearers[:, 1])[bearer]
     # A file that bears a name itself says nothing about others by using it.
@@ -341,11 +340,7 @@ def _arrays(graph: CsrGraph) -> list[NDArray[Any]]:
 
 
 def _digest(graph: CsrGraph) -> bytes:
-    state = xxhash.xxh3_128()
-    for array in _arrays(graph):
-        if len(array):
-            state.update(array.view("u1").data)
-    return state.digest()
+    return arrays_digest(_arrays(graph))
 
 
 def graph_digest(graph: CsrGraph, *, exact: bool = True) -> str:
@@ -381,14 +376,10 @@ def map_graph(directory: Path, stamp: bytes) -> CsrGraph | None:
     import numpy as np
 
     path = directory / GRAPH_NAME
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            head = file.read(_HEADER.size)
-    except OSError:
+    opened = read_head(path, _HEADER.size)
+    if opened is None:
         return None
-    if len(head) < _HEADER.size:
-        return None
+    head, size = opened
     magic, stored, n, m, digest, rest = _HEADER.unpack(head)
     if magic != _MAGIC or any(rest) or stored != stamp:
         return None

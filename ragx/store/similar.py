@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
+from ragx.algo.arrays import ranges
 from ragx.errors import IndexDamaged
 from ragx.store.base import LinkOptions
 from ragx.store.faults import REBUILD_HINT
@@ -119,9 +120,8 @@ class Vectors:
         several = np.flatnonzero(counts > 1)
         for at in range(0, len(several), _PAIRS):
             places = several[at : at + _PAIRS]
-            ends = np.cumsum(counts[places])
-            starts = ends - counts[places]
-            rows = np.repeat(first[places] - starts, counts[places]) + np.arange(ends[-1])
+            starts = np.cumsum(counts[places]) - counts[places]
+            rows = ranges(first[places], counts[places])
             totals = np.add.reduceat(self._matrix[rows].astype(np.float64), starts, axis=0)
             lengths = np.sqrt(np.add.reduce(totals * totals, axis=1, keepdims=True))
             matrix[places] = totals / np.where(lengths > 0, lengths, 1.0)

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import xxhash
-
+from ragx.algo.arrays import ranges
 from ragx.store.base import Scored
-from ragx.store.derived import replace_file, temporary_name
+from ragx.store.derived import arrays_digest, read_head, replace_file, temporary_name
 from ragx.store.faults import translated
 from ragx.store.seal import file_digest
 
@@ -174,11 +173,7 @@ def _rows_of(sorted_keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArr
 
     first = np.searchsorted(sorted_keys, wanted, side="left")
     counts = np.searchsorted(sorted_keys, wanted, side="right") - first
-    total = int(counts.sum())
-    # Within each run: its first position plus 0, 1, 2, ...
-    runs = np.repeat(first - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
-    rows: NDArray[np.int64] = runs + np.arange(total)
-    return rows
+    return ranges(first, counts)
 
 
 def _cosines(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -268,25 +263,17 @@ def drop_vectors(directory: Path) -> None:
 
 
 def _digest(rows: VectorRows) -> bytes:
-    state = xxhash.xxh3_128()
-    for array in (rows.owners, rows.labels, rows.matrix.reshape(-1)):
-        if len(array):
-            state.update(array.view("u1").data)
-    return state.digest()
+    return arrays_digest((rows.owners, rows.labels, rows.matrix))
 
 
 def _map_matrix(path: Path, stamp: bytes | None) -> VectorRows | None:
     """Rows of the file if it is whole and has the stamp; None asks for no stamp."""
     import numpy as np
 
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            head = file.read(_HEADER.size)
-    except OSError:
+    opened = read_head(path, _HEADER.size)
+    if opened is None:
         return None
-    if len(head) < _HEADER.size:
-        return None
+    head, size = opened
     magic, stored, n, dimension, digest, rest = _HEADER.unpack(head)
     if magic != _MAGIC or any(rest) or stamp not in (None, stored):
         return None
