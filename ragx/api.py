@@ -29,6 +29,9 @@ from ragx.errors import (
     StoreError,
     UsageError,
 )
+from ragx.evaluation.compare import Comparison
+from ragx.evaluation.draft import Draft, DraftedQuery, DraftRequest, check_request, draft
+from ragx.evaluation.harness import Evaluation
 from ragx.query.context import ContextLines
 from ragx.query.pipeline import (
     Answer,
@@ -59,8 +62,14 @@ __all__ = [
     "ChunkResult",
     "ChunkView",
     "Community",
+    "Comparison",
     "ContextLines",
     "Corpus",
+    "Draft",
+    "DraftRequest",
+    "DraftedQuery",
+    "EvalRequest",
+    "Evaluation",
     "Evidence",
     "FileResult",
     "FileView",
@@ -97,6 +106,29 @@ class IndexRequest:
     max_chunk_chars: int | None = None
     follow_symlinks: bool = False
     cwd: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvalRequest:
+    """Judged questions, and the configurations to ask them under.
+
+    Args:
+        queries: JSON Lines, see `evaluation.qrels.parse_queries`; messages call them `name`.
+        configs: names of `evaluation.harness.CONFIGS`; none means all that the index can tell
+            apart.
+        compare: two of them to compare question by question; one that is not among `configs` is
+            asked, too.
+        metric: of `evaluation.harness.METRICS`; what comparisons are by.
+        limit: ask so many of the questions, evenly spread; None asks all.
+    """
+
+    queries: str
+    name: str = "queries"
+    configs: Sequence[str] = ()
+    compare: tuple[str, str] | None = None
+    metric: str = "ndcg_at_10"
+    top: int = 100
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +326,81 @@ class Corpus:
             finally:
                 if embedder is not None:
                     embedder.close()
+
+    def evaluate(
+        self,
+        request: EvalRequest,
+        *,
+        progress: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> Evaluation:
+        """Ask judged questions under several configurations, and measure the answers.
+
+        Vectors of the questions are kept beside the index, so that asking again embeds nothing.
+
+        Raises:
+            UsageError: the questions are not what they must be, name files that are not in the
+                index, or a configuration asks for what there is not.
+            IndexMissing, IndexDamaged, ManifestMismatch: the index does not serve.
+            ProviderError: a question could not be embedded.
+        """
+        from ragx.evaluation.harness import choose_configs, evaluate, needs_vectors
+        from ragx.evaluation.qrels import check_paths, every_kth, parse_queries
+        from ragx.store.queries import QueryVectors
+        from ragx.store.sqlite import index_directory
+
+        topics = parse_queries(request.queries, name=request.name)
+        vectors = self.config.embeddings.provider != "none"
+        configs = choose_configs(request.configs, vectors=vectors)
+        if request.compare is not None:
+            configs = choose_configs((*configs, *request.compare), vectors=vectors)
+        with closing(SqliteReader(self.root)) as reader:
+            indexed = {path for path, row in reader.files().items() if row.n_chunks}
+            check_paths(topics, indexed)
+            if request.limit is not None:
+                topics = every_kth(topics, request.limit)
+            embedder, embed, cache = None, None, None
+            if needs_vectors(configs):
+                manifest = reader.manifest()
+                self._require_same_space(manifest)
+                embedder = self._embedder(manifest)
+            try:
+                embed = _checked_embed(embedder, reader)
+                if embedder is not None:
+                    cache = QueryVectors(
+                        index_directory(self.root), embedder.fingerprint, reader.dimension()
+                    )
+                return evaluate(
+                    self.root,
+                    reader,
+                    topics,
+                    configs,
+                    self._query_options(),
+                    embed=embed,
+                    cache=cache,
+                    top=request.top,
+                    metric=request.metric,
+                    pair=request.compare,
+                    progress=progress,
+                )
+            finally:
+                if cache is not None:
+                    cache.save()
+                if embedder is not None:
+                    embedder.close()
+
+    def draft_queries(self, request: DraftRequest) -> Draft:
+        """Draft queries for an evaluation from the indexed files and their history.
+
+        Raises:
+            UsageError: an unknown kind, or a limit below 1.
+            IndexMissing, IndexDamaged: the index does not serve.
+        """
+        from ragx.evaluation.history import History, read_history
+
+        check_request(request)
+        with closing(SqliteReader(self.root)) as reader:
+            history = read_history(self.root) if "commits" in request.kinds else History()
+            return draft(reader, history, request)
 
     def verify(self) -> Verification:
         """Compare the index with one built from scratch out of the same embeddings.

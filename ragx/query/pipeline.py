@@ -67,6 +67,7 @@ class QueryRequest:
     Args:
         before, after: non-blank context lines wanted; `texts` off skips reading files.
         graph: whether heat spreads; `hops` overrides how far.
+        rules: whether the named rules of ranking count besides the two searches.
         explain: whether the answer carries the evidence of the edges that heat took.
     """
 
@@ -78,6 +79,7 @@ class QueryRequest:
     texts: bool = True
     graph: bool = True
     hops: int | None = None
+    rules: bool = True
     explain: bool = False
 
 

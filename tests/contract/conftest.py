@@ -95,6 +95,9 @@ class Corpora:
         down: `partial` with the address of a server that is not there.
         nowhere: no corpus.
         chunk_id: of the Python file's chunk in `built` and in `lexical`.
+
+    Beside them lie `queries.jsonl`, one judged query, and `unknown.jsonl`, which judges none of
+    their files.
     """
 
     built: Path
@@ -151,6 +154,9 @@ def corpora(
     (damaged / ".ragx" / "index.db").write_bytes(b"this was a database once\n" * 400)
     nowhere = base / "nowhere"
     nowhere.mkdir()
+    for name, path in (("queries", "docs/log.md"), ("unknown", "docs/lag.md")):
+        line = {"query": "who counted the barrels of salt?", "relevant_files": [path]}
+        (base / f"{name}.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
 
     shown = run_ragx("inspect", "file", "src/stowage.py", "--json", cwd=lexical)
     return Corpora(

@@ -52,6 +52,8 @@ def loaded(done: subprocess.CompletedProcess[str]) -> tuple[int, set[str]]:
         ("index --help", 0),
         ("nonsense", 2),
         ("query --nonsense --json", 2),
+        ("eval --help", 0),
+        ("eval absent.jsonl --json", 2),
     ],
 )
 def test_a_light_command_loads_nothing_heavy(

@@ -19,6 +19,12 @@ COMMANDS = {
     "query": ("ragx.shells.cli.query", "command", "Find files and exact lines by plain words."),
     "status": ("ragx.shells.cli.status", "command", "Show what is indexed and what has changed."),
     "verify": ("ragx.shells.cli.verify", "command", "Compare the index with a fresh one."),
+    "eval-draft": (
+        "ragx.shells.cli.eval_draft",
+        "command",
+        "Draft queries for an evaluation, to be edited.",
+    ),
+    "eval": ("ragx.shells.cli.eval", "command", "Measure the answers on judged questions."),
     "inspect": (
         "ragx.shells.cli.inspect",
         "command",
