@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ragx.algo.excerpt import excerpt
 from ragx.algo.lexical import is_exclusion, query_terms
 from ragx.config import Config, LoadedConfig, load_config, resolve_api_key
 from ragx.errors import (
@@ -78,6 +79,7 @@ __all__ = [
     "QueryRequest",
     "Status",
     "Way",
+    "excerpt",
     "is_exclusion",
     "open_corpus",
     "query_terms",

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from ragx.algo.heat import CAP
 from ragx.types import FileHit, Hit
 
-__all__ = ["CHUNKS_PER_FILE", "fold"]
+__all__ = ["CHUNKS_PER_FILE", "STRETCH", "fold"]
 
 CHUNKS_PER_FILE = 3
+STRETCH = 20  # files from the top whose further hits count
 _ROUNDING = 1e-12
 
 
@@ -23,10 +24,10 @@ def fold(
 ) -> list[FileHit]:
     """Walk a ranking until `top` files have been seen and fold each file's hits into one entry.
 
-    An entry holds at most three hits of that stretch and scores
-    `best + fold_weight * (second + third)`: one good passage names the file, further good ones
-    speak for it, with what they have without heat. Chunks past the stretch never count, so weak
-    ones cannot pad a file. Heat lifts no entry above the entry it came from.
+    An entry holds at most three hits and scores `best + fold_weight * (second + third)`: one good
+    passage names the file, further good ones speak for it, with what they have without heat. Those
+    past the first 20 files never count, so that weak ones cannot pad a file and entries do not
+    depend on how many are wanted beyond those. Heat lifts no entry above the entry it came from.
 
     Args:
         ranking: hits from best to worst.
@@ -39,9 +40,12 @@ def fold(
     """
     by_file: dict[str, list[Hit]] = {}
     for hit in ranking:
-        if hit.path not in by_file and len(by_file) == top:
-            break
-        by_file.setdefault(hit.path, []).append(hit)
+        if hit.path not in by_file:
+            if len(by_file) == top:
+                break
+            by_file[hit.path] = [hit]
+        elif len(by_file) <= STRETCH:
+            by_file[hit.path].append(hit)
     weight_of = fold_weight if callable(fold_weight) else lambda _: fold_weight
     entries = []
     for path, hits in by_file.items():

@@ -1,4 +1,4 @@
-"""The stages of a query, in order, once: seeds -> fuse -> heat -> collapse -> fold -> context."""
+"""The stages of a query, in order, once: seeds, fuse, rules, heat, collapse, fold, context."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 from ragx.algo import fusion
 from ragx.algo.chunking.languages import kind_of, language_of
-from ragx.algo.fold import fold
+from ragx.algo.fold import STRETCH, fold
 from ragx.algo.lexical import LexicalQuery, analyse, parse_query
 from ragx.algo.ordering import rank_hits
 from ragx.errors import UsageError
 from ragx.query.context import ContextLines, lines_after, lines_before, read_current
+from ragx.query.rules import RuleOptions, apply_rules
 from ragx.query.seeds import Seeds, find_seeds, lexical_match
 from ragx.query.spread import SpreadOptions, spread
 from ragx.store.base import Evidence, Reader
@@ -38,14 +39,16 @@ Mode = Literal["hybrid", "vector", "lexical"]
 
 MAX_QUERY_BYTES = 100_000
 LONG_QUERY_CHARS = 4096
-# "auto", by kind of file (research/first-stage.md): prose leans to the vector side; several good
-# passages speak for a source file, while a long page must not outweigh the short one that answers.
-_AUTO_VECTOR_WEIGHT = {"docs": 0.55, "code": 0.5, "data": 0.5}
+# "auto", by kind of file (research/fusion.md, research/first-stage.md): several good passages speak
+# for a source file, while a long page must not outweigh the short one that answers.
+_AUTO_VECTOR_WEIGHT = {"docs": 0.45, "code": 0.5, "data": 0.45}
 _AUTO_FOLD_WEIGHT = {"docs": 0.0, "code": 0.15, "data": 0.0}
 _PHRASE_BOOST = 4.0  # a fold gives at most 1 + 2 x 1
 _WIDEN = 4  # how much deeper to look when the shortlists hold too few distinct files
 _MAX_DEPTH = 40_000
 _MAX_ALSO_IN = 20
+# Files that are looked at however few are wanted, so that the first do not depend on how many.
+_LEAST_FILES = STRETCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class QueryOptions:
     per_query_top: int = 100
     fold_weight: float | Literal["auto"] = "auto"
     spread: SpreadOptions = field(default_factory=SpreadOptions)
+    rules: RuleOptions = field(default_factory=RuleOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,10 @@ class _Ranked:
     chunks: dict[int, Chunk]
     also_in: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
+    def first(self, top: int) -> _Ranked:
+        """The best `top` entries alone."""
+        return _Ranked(self.entries[:top], self.chunks, self.also_in)
+
 
 def run_query(
     root: Path,
@@ -152,7 +160,7 @@ def run_query(
         what = "only says what to leave out" if query.exclude else "holds no word to look for"
         noted.append(f"the query {what}")
         return Answer(request.text, (), {}, tuple(noted))
-    if not reader.has_chunks():
+    if not reader.n_chunks():
         noted.append("the index is empty: ragx index -v lists what is left out and why")
         return Answer(request.text, (), {}, tuple(noted))
     use_vector, use_lexical = request.mode != "lexical", request.mode != "vector"
@@ -235,14 +243,17 @@ def _rank_files(
 ) -> _Ranked:
     depth = max(options.per_query_top, 5 * request.top)
     match = lexical_match(reader, query) if use_lexical else ""
+    wanted = max(request.top, _LEAST_FILES)
     n_files = -1
     while True:
-        seeds = find_seeds(reader, query, match, vector, depth=depth)
+        seeds = find_seeds(reader, query, match, vector, depth=depth, definitions=request.rules)
         chunks = reader.chunks(sorted(seeds.candidates))
-        hits = _hits(seeds, chunks, options)
+        hits = _hits(reader, seeds, chunks, options)
+        if request.rules:
+            hits = apply_rules(reader, query.plain, hits, chunks, options.rules)
         # What the searches find decides how deep they look, not what the graph adds.
         ranked = _folded(reader, query, hits, chunks, request, options)
-        done = len(ranked.entries) >= request.top or seeds.exhausted or depth >= _MAX_DEPTH
+        done = len(ranked.entries) >= wanted or seeds.exhausted or depth >= _MAX_DEPTH
         if not done:
             # Every file may have been found although most of its chunks have not.
             n_files = reader.counts().files if n_files < 0 else n_files
@@ -252,7 +263,7 @@ def _rank_files(
             break
         depth *= _WIDEN
     if not _uses_graph(request, options):
-        return ranked
+        return ranked.first(request.top)
     hits = spread(
         reader,
         hits,
@@ -264,9 +275,9 @@ def _rank_files(
         ),
         vector=vector,
         exclude=query.exclude,
-        top=request.top,
+        top=wanted,
     )
-    return _folded(reader, query, hits, chunks, request, options)
+    return _folded(reader, query, hits, chunks, request, options).first(request.top)
 
 
 def _folded(
@@ -282,16 +293,18 @@ def _folded(
     kept, also_in = _collapse(ranking, chunks)
     entries = fold(
         kept,
-        top=request.top,
+        top=max(request.top, _LEAST_FILES),
         fold_weight=_auto_fold_weight if options.fold_weight == "auto" else options.fold_weight,
         capped=options.spread.cap and options.spread.formula == "capped",
     )
     return _Ranked(entries, chunks, also_in)
 
 
-def _hits(seeds: Seeds, chunks: Mapping[int, Chunk], options: QueryOptions) -> list[Hit]:
+def _hits(
+    reader: Reader, seeds: Seeds, chunks: Mapping[int, Chunk], options: QueryOptions
+) -> list[Hit]:
     hits = []
-    for chunk_id, parts in _fused(seeds, chunks, options).items():
+    for chunk_id, parts in _fused(reader, seeds, chunks, options).items():
         chunk = chunks[chunk_id]
         raw = {
             name: side[chunk_id]
@@ -319,32 +332,49 @@ def _with_phrases(reader: Reader, query: LexicalQuery, hits: Sequence[Hit]) -> l
 
 
 def _fused(
-    seeds: Seeds, chunks: Mapping[int, Chunk], options: QueryOptions
+    reader: Reader, seeds: Seeds, chunks: Mapping[int, Chunk], options: QueryOptions
 ) -> dict[int, fusion.Terms]:
-    candidates = seeds.candidates
     if options.method == "rrf":
-        return fusion.reciprocal_ranks(
+        ranks = fusion.reciprocal_ranks(
             {"vector": seeds.vector_ranking, "lexical": seeds.lexical_ranking},
             rrf_k=options.rrf_k,
         )
-    weight_of: Callable[[int], float]
-    if not seeds.vector_ranking or not seeds.lexical_ranking:
-        only = 1.0 if seeds.vector_ranking else 0.0
-        weight_of = lambda _: only  # noqa: E731
-    elif options.vector_weight == "auto":
-        weight_of = lambda key: auto_weight(chunks[key].path)  # noqa: E731
-    else:
-        fixed = float(options.vector_weight)
-        weight_of = lambda _: fixed  # noqa: E731
+        return {**{key: {"lexical": 0.0} for key in seeds.definitions}, **ranks}
     return fusion.weighted_sum(
-        {key: seeds.cosines[key] for key in candidates if key in seeds.cosines},
-        {key: seeds.bm25[key] for key in candidates if key in seeds.bm25},
-        vector_weight=weight_of,
+        seeds.cosines,
+        seeds.bm25,
+        scales=_scales(reader, seeds, options),
+        vector_weight=_vector_weight(seeds, chunks, options),
     )
 
 
+def _scales(reader: Reader, seeds: Seeds, options: QueryOptions) -> fusion.Scales:
+    # The floor comes from the shortlists of the usual depth, however deep the searches went.
+    usual = options.per_query_top
+    near = {*seeds.vector_ranking[:usual], *seeds.lexical_ranking[:usual]} & seeds.cosines.keys()
+    spread, n_pairs = reader.likeness_spread() if near else (0.0, 0)
+    return fusion.Scales(
+        floor=min((seeds.cosines[key] for key in near), default=0.0),
+        cosine_unit=fusion.cosine_unit(spread, n_pairs),
+        bm25_unit=fusion.bm25_unit(reader.n_chunks(), max(seeds.bm25.values(), default=0.0)),
+    )
+
+
+def _vector_weight(
+    seeds: Seeds, chunks: Mapping[int, Chunk], options: QueryOptions
+) -> Callable[[int], float]:
+    if not seeds.vector_ranking or not seeds.lexical_ranking:
+        only = 1.0 if seeds.vector_ranking else 0.0
+        return lambda _: only
+    if options.vector_weight != "auto":
+        fixed = float(options.vector_weight)
+        return lambda _: fixed
+    share = fusion.trust(seeds.vector_ranking, seeds.lexical_ranking, seeds.bm25)
+    return lambda key: share * auto_weight(chunks[key].path)
+
+
 def auto_weight(path: str) -> float:
-    """Weight of the vector side for chunks of this kind of file."""
+    """Weight of a vector side that suits the text, for chunks of this kind of file."""
     return _AUTO_VECTOR_WEIGHT[kind_of(language_of(path))]
 
 

@@ -18,6 +18,8 @@ __all__ = ["COLUMN_WEIGHTS", "Seeds", "find_seeds", "lexical_match"]
 # Of body, heading, path and symbols in BM25 (research/first-stage.md).
 COLUMN_WEIGHTS = (1.0, 0.5, 0.5, 0.5)
 _MAX_TERMS = 400
+_DEFINITION_WEIGHTS = (0.0, 0.0, 0.0, 1.0)
+_DEFINITION_DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Seeds:
         cosines, bm25: score of each candidate on the side that knows it, over the union of both
             shortlists: a candidate of one side has its score on the other, too.
         vector_ranking, lexical_ranking: the shortlists, best first.
+        definitions: chunks that define something of a name like the query, best first.
         exhausted: neither side has more to give at a greater depth.
     """
 
@@ -35,12 +38,13 @@ class Seeds:
     bm25: dict[int, float]
     vector_ranking: tuple[int, ...]
     lexical_ranking: tuple[int, ...]
+    definitions: tuple[int, ...]
     exhausted: bool
 
     @property
     def candidates(self) -> set[int]:
-        """Every chunk on either shortlist."""
-        return {*self.vector_ranking, *self.lexical_ranking}
+        """Every chunk on any shortlist."""
+        return {*self.vector_ranking, *self.lexical_ranking, *self.definitions}
 
 
 def lexical_match(reader: Reader, query: LexicalQuery) -> str:
@@ -62,14 +66,27 @@ def find_seeds(
     *,
     depth: int,
     weights: Sequence[float] = COLUMN_WEIGHTS,
+    definitions: bool = False,
 ) -> Seeds:
-    """Best `depth` chunks of each side and the scores of their union.
+    """Best `depth` chunks of each side and the scores of all that are found.
 
     Args:
         vector: (d,) float32 unit query vector; None leaves the vector side out.
         match: what the lexical side ranks by; "" leaves it out.
+        definitions: whether to look for what the query names among defined names alone, too.
     """
     lexical = dict(reader.lexical(match, depth=depth, weights=weights, exclude=query.exclude))
+    named: list[int] = []
+    if match and definitions:
+        named = [
+            chunk_id
+            for chunk_id, _ in reader.lexical(
+                f"symbols : ({match})",
+                depth=_DEFINITION_DEPTH,
+                weights=_DEFINITION_WEIGHTS,
+                exclude=query.exclude,
+            )
+        ]
     cosines: dict[int, float] = {}
     n_vector = 0
     if vector is not None:
@@ -82,11 +99,13 @@ def find_seeds(
         bm25=dict(lexical),
         vector_ranking=tuple(cosines),
         lexical_ranking=tuple(lexical),
+        definitions=tuple(named),
         exhausted=n_vector < depth and len(lexical) < depth,
     )
-    if vector is not None and match:
-        seeds.cosines.update(reader.vector_scores(vector, lexical.keys() - cosines.keys()))
-        seeds.bm25.update(
-            reader.lexical_scores(match, cosines.keys() - lexical.keys(), weights=weights)
-        )
+    if match:
+        others = cosines.keys() | set(named)
+        seeds.bm25.update(reader.lexical_scores(match, others - lexical.keys(), weights=weights))
+        if vector is not None:
+            others = lexical.keys() | set(named)
+            seeds.cosines.update(reader.vector_scores(vector, others - cosines.keys()))
     return seeds

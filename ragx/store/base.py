@@ -150,8 +150,11 @@ class Reader(Protocol):
     def counts(self) -> Counts:
         """How many rows of each kind there are."""
 
-    def has_chunks(self) -> bool:
-        """Whether there is anything to find."""
+    def n_chunks(self) -> int:
+        """How many chunks there are to find."""
+
+    def n_chunks_of(self, paths: Collection[str]) -> dict[str, int]:
+        """How many chunks each of these files has; files without any are absent."""
 
     def files(self) -> dict[str, FileRow]:
         """Every known file by path, in path order."""
@@ -183,6 +186,9 @@ class Reader(Protocol):
         """Those of the expressions that fewest chunks match, in the given order; none that no
         chunk matches."""
 
+    def frequencies(self, words: Sequence[str]) -> list[int]:
+        """In how many chunks each word occurs, counted no further than where it is common."""
+
     def lexical_scores(
         self, expression: str, chunk_ids: Collection[int], *, weights: Sequence[float]
     ) -> dict[int, float]:
@@ -196,6 +202,10 @@ class Reader(Protocol):
 
     def vector_scores(self, query: np.ndarray, chunk_ids: Collection[int]) -> dict[int, float]:
         """Cosine of the given chunks that have a vector."""
+
+    def likeness_spread(self) -> tuple[float, int]:
+        """Standard deviation of the cosines between passages of the corpus, over an even sample,
+        and the number of pairs in it."""
 
     def dimension(self) -> int:
         """Width of the stored vectors; 0 when there are none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import stat
 from collections import Counter
@@ -114,9 +115,19 @@ class SqliteReader:
         with reading("counting rows"):
             return read_counts(self._db)
 
-    def has_chunks(self) -> bool:
-        with reading("reading chunks"):
-            return bool(self._db.execute("SELECT EXISTS (SELECT 1 FROM chunks)").fetchone()[0])
+    def n_chunks(self) -> int:
+        with reading("counting chunks"):
+            return int(self._db.execute("SELECT count(*) FROM chunks").fetchone()[0])
+
+    def n_chunks_of(self, paths: Collection[str]) -> dict[str, int]:
+        with reading("counting chunks"):
+            return dict(
+                self._db.execute(
+                    "SELECT path, n_chunks FROM files"
+                    " WHERE n_chunks > 0 AND path IN (SELECT value FROM json_each(?))",
+                    (json.dumps(list(paths)),),
+                )
+            )
 
     def files(self) -> dict[str, FileRow]:
         with reading("reading the files"):
@@ -195,17 +206,22 @@ class SqliteReader:
         return self._best(rows, depth)
 
     def rarest(self, expressions: Sequence[str], limit: int) -> list[str]:
-        counted = []
-        with reading("searching the full text"):
-            for place, expression in enumerate(expressions):
-                (n,) = self._db.execute(
-                    "SELECT count(*) FROM (SELECT 1 FROM postings WHERE postings MATCH ? LIMIT ?)",
-                    (expression, _ENOUGH),
-                ).fetchone()
-                if n:
-                    counted.append((n, place))
+        counts = self._counted(expressions)
+        counted = [(n, place) for place, n in enumerate(counts) if n]
         chosen = sorted(place for _, place in sorted(counted)[:limit])
         return [expressions[place] for place in chosen]
+
+    def frequencies(self, words: Sequence[str]) -> list[int]:
+        return self._counted([f'"{word}"' for word in words])
+
+    def _counted(self, expressions: Sequence[str]) -> list[int]:
+        """How many chunks match each, up to what is enough to call it common."""
+        sql = "SELECT count(*) FROM (SELECT 1 FROM postings WHERE postings MATCH ? LIMIT ?)"
+        with reading("searching the full text"):
+            return [
+                int(self._db.execute(sql, (expression, _ENOUGH)).fetchone()[0])
+                for expression in expressions
+            ]
 
     def lexical_scores(
         self, expression: str, chunk_ids: Collection[int], *, weights: Sequence[float]
@@ -238,6 +254,9 @@ class SqliteReader:
         self, query: NDArray[np.float32], chunk_ids: Collection[int]
     ) -> dict[int, float]:
         return self._vector_index().scores(query, chunk_ids)
+
+    def likeness_spread(self) -> tuple[float, int]:
+        return self._vector_index().spread
 
     def dimension(self) -> int:
         """Width of the stored vectors; 0 when there are none."""

@@ -19,6 +19,7 @@ import os
 import struct
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,7 @@ _M, _EF_CONSTRUCTION, _EF_SEARCH = 16, 200, 200
 _MAX_DELETED_SHARE = 0.3
 # BLAS adds up in an order that depends on the shape, so its sums only preselect.
 _BLAS_SLACK = 1e-5
+_SAMPLED = 400  # rows whose likeness to each other tells what is usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,19 @@ class VectorIndex:
 
     def __len__(self) -> int:
         return len(self._owners)
+
+    @cached_property
+    def spread(self) -> tuple[float, int]:
+        """Standard deviation of the cosines between rows, over an even sample, and its pairs."""
+        import numpy as np
+
+        n = min(len(self), _SAMPLED)
+        if n < 2:
+            return 0.0, 0
+        rows = self._matrix[np.linspace(0, len(self) - 1, n).astype(np.int64)]
+        cosines = (rows @ rows.T)[np.triu_indices(n, 1)].astype(np.float64)
+        # Rounded, for the sums of a product depend on how BLAS divides it.
+        return round(float(cosines.std()), 4), len(cosines)
 
     def search(self, query: NDArray[np.float32], *, depth: int) -> list[Scored]:
         """Best chunks for a (d,) unit query by cosine; [] when empty.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import MappingProxyType
 
 __all__ = ["kind_of", "language_of"]
@@ -126,6 +127,7 @@ _DOCS = frozenset({"markdown", "rst", "asciidoc", "org", "text", "tex"})
 _DATA = frozenset({"css", "html", "xml", "json", "yaml", "toml", "ini", "csv", "diff"})
 
 
+@lru_cache(maxsize=20_000)
 def language_of(path: str) -> str:
     """Name the language of a file from its POSIX path; `"text"` when nothing is known.
 

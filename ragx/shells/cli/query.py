@@ -11,8 +11,10 @@ import click
 
 from ragx.errors import UsageError
 from ragx.shells.cli import envelope
+from ragx.shells.cli.brief import brief_document, brief_text
 from ragx.shells.cli.edges import chain, step_document
 from ragx.shells.cli.frame import Command, command_options, open_corpus
+from ragx.shells.cli.shares import Shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,6 +69,7 @@ class _QueryCommand(Command):
 @click.option("--hops", type=click.IntRange(0, 10), help="Steps through the graph at most.")
 @click.option("--explain", is_flag=True, help="Say why each chunk is there.")
 @click.option("--files-only", is_flag=True, help="Paths and scores, no text.")
+@click.option("--brief", is_flag=True, help="Each file's place and the few lines that say most.")
 @click.option("-B", "--before", type=click.IntRange(0, 1000), help="Lines shown before a chunk.")
 @click.option("-A", "--after", type=click.IntRange(0, 1000), help="Lines shown after a chunk.")
 @click.option("-C", "--context", type=click.IntRange(0, 1000), help="Both; -B and -A win.")
@@ -80,6 +83,7 @@ def command(
     hops: int | None,
     explain: bool,
     files_only: bool,
+    brief: bool,
     before: int | None,
     after: int | None,
     context: int | None,
@@ -90,6 +94,13 @@ def command(
     from ragx.api import Corpus, QueryRequest
 
     corpus = Corpus.of(open_corpus(root))
+    sides = {"-B": before, "-A": after, "-C": context}
+    asked_around = any(n is not None for n in sides.values())
+    if brief:
+        _refuse_beside_brief(
+            {"--explain": explain, "--files-only": files_only}
+            | {name: n is not None for name, n in sides.items()}
+        )
     if explain and files_only:
         envelope.warn("--explain is about chunks: with --files-only it says nothing")
     settings = corpus.config.query
@@ -103,19 +114,21 @@ def command(
         graph=not no_graph,
         hops=hops,
         explain=explain and not files_only,
-        texts=not files_only and (as_json or any(n is not None for n in (before, after, context))),
+        texts=not files_only and not brief and (as_json or asked_around),
     )
     answer = corpus.search(request)
     if not as_json:
         for line in answer.warnings:
             envelope.warn(line)
-    if as_json:
-        document = (
-            _files_document(answer)
-            if files_only
-            else _document(answer, request, settings.max_chunk_chars)
-        )
-        envelope.emit(document)
+    if as_json and brief:
+        envelope.emit(brief_document(answer))
+    elif as_json and files_only:
+        envelope.emit(_files_document(answer))
+    elif as_json:
+        shares = Shares(settings.max_chunk_chars, context_everywhere=asked_around)
+        envelope.emit(_document(answer, request, shares))
+    elif brief and answer.results:
+        envelope.emit_text(brief_text(answer))
     elif files_only:
         envelope.emit_text(
             "".join(f"{envelope.one_line(entry.path)}\n" for entry in answer.results)
@@ -145,7 +158,16 @@ def _question(words: tuple[str, ...]) -> str:
         ) from fault
 
 
-def _document(answer: Answer, request: QueryRequest, max_chars: int) -> dict[str, object]:
+def _refuse_beside_brief(given: Mapping[str, bool]) -> None:
+    wrong = [name for name, is_given in given.items() if is_given]
+    if wrong:
+        raise UsageError(
+            f"--brief has a form of its own and goes without {', '.join(wrong)}",
+            hint=f"leave out --brief or {' and '.join(wrong)}",
+        )
+
+
+def _document(answer: Answer, request: QueryRequest, shares: Shares) -> dict[str, object]:
     with_context = bool(request.before or request.after)
     return {
         "schema": "ragx.query.v3",
@@ -160,13 +182,17 @@ def _document(answer: Answer, request: QueryRequest, max_chars: int) -> dict[str
                 **({"terms": _rounded(entry.terms)} if request.explain else {}),
                 "chunks": [
                     {
-                        **_chunk_document(part, max_chars, with_context=with_context),
+                        **_chunk_document(
+                            part,
+                            shares.text_chars(rank, nth),
+                            with_context=with_context and shares.has_context(rank, nth),
+                        ),
                         **({"explain": explanation(part, answer)} if request.explain else {}),
                     }
-                    for part in entry.chunks
+                    for nth, part in enumerate(entry.chunks, start=1)
                 ],
             }
-            for entry in answer.results
+            for rank, entry in enumerate(answer.results, start=1)
         ],
         "stages": dict(answer.stages),
         "warnings": list(answer.warnings),
