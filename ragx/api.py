@@ -43,6 +43,7 @@ from ragx.query.pipeline import (
     check_text,
     run_query,
 )
+from ragx.query.rules import RuleOptions
 from ragx.query.spread import SpreadOptions
 from ragx.store.base import Counts, Evidence, FileRow, LinkOptions, Reader
 from ragx.store.communities import CommunityOptions, Partition
@@ -721,6 +722,14 @@ class Corpus:
             rrf_k=fusion.rrf_k,
             per_query_top=fusion.per_query_top,
             fold_weight=scoring.fold_weight,
+            rules=RuleOptions(
+                path=scoring.rules.path,
+                file_name=scoring.rules.file_name,
+                definition=scoring.rules.definition,
+                symbol=scoring.rules.symbol,
+                secondary=scoring.rules.secondary,
+                length=scoring.rules.length,
+            ),
             spread=self._spread_options(),
         )
 

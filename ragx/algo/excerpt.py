@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from os.path import commonprefix
 
 from ragx.algo.chunking.graphemes import boundary_at_or_before
 from ragx.algo.lexical import query_terms
@@ -14,8 +13,10 @@ _BREAK = re.compile(r"\r\n|\r|\n")
 _WORD = re.compile(r"\w+")
 _EDGE = re.compile(r"^\W+|\W+$")
 _CUT = "..."
+# Words of one stem share a beginning and differ in no more than an ending: route, routes, routing.
 _STEM_CHARS = 4
 _ENDING_CHARS = 3
+_MAX_TERMS = 64  # of a query as long as a file
 # Writing without spaces makes words as long as sentences: they are looked at piece by piece.
 _PIECE_CHARS = 24
 _PIECE_STEP = 16
@@ -67,7 +68,7 @@ class _Terms:
     def __init__(self, query: str) -> None:
         self._by_start: dict[str, list[str]] = {}
         self._met: dict[str, frozenset[str]] = {}
-        for term in query_terms(query):
+        for term in query_terms(query)[:_MAX_TERMS]:
             self._by_start.setdefault(term[:_STEM_CHARS], []).append(term)
 
     def within(self, text: str) -> frozenset[str]:
@@ -85,7 +86,8 @@ class _Terms:
 def _same_stem(one: str, other: str) -> bool:
     if one == other:
         return True
-    shared = len(commonprefix((one, other)))
+    pairs = enumerate(zip(one, other, strict=False))
+    shared = next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
     return shared >= _STEM_CHARS and max(len(one), len(other)) - shared <= _ENDING_CHARS
 
 

@@ -215,18 +215,29 @@ def _roles() -> tuple[tuple[str, frozenset[str], tuple[re.Pattern[str], ...]], .
     )
 
 
+@lru_cache(maxsize=20_000)
+def _role(path: str) -> str:
+    return next(
+        (
+            role
+            for role, _, patterns in _roles()
+            if any(pattern.search(path) for pattern in patterns)
+        ),
+        "",
+    )
+
+
 def secondary_role(asked: AskedWords, path: str, *, code: bool) -> str:
     """What a file is for besides the program itself, unless the question asks for that; or "".
 
     Args:
         code: whether it is source; of other files only changelogs are set apart.
     """
-    for role, words, patterns in _roles():
-        if not code and role != "changelog":
-            continue
-        if any(pattern.search(path) for pattern in patterns):
-            return "" if words & asked.weights.keys() else role
-    return ""
+    role = _role(path)
+    if not role or not (code or role == "changelog"):
+        return ""
+    words = next(words for name, words, _ in _roles() if name == role)
+    return "" if words & asked.weights.keys() else role
 
 
 def version_directory(path: str) -> str:

@@ -20,12 +20,14 @@ __all__ = [
     "GraphWeights",
     "Query",
     "Rerank",
+    "Rules",
     "Scoring",
     "Temporal",
     "Traversal",
 ]
 
 _UNIT = Real(0, 1)
+_RULE = Real(0, 10)
 
 
 class Corpus(Section, about="Which files belong to the corpus."):
@@ -96,14 +98,33 @@ class Communities(Section, about="Groups of related chunks. Never makes an index
 
 class Fusion(Section, about="How vector and word hits become one ranking."):
     method: str = key(
-        Choice("weighted", "rrf"), "weighted", "Weighted sum of scaled scores, or by rank alone."
+        Choice("weighted", "rrf"), "weighted", "Weighted sum of scores, or by rank alone."
     )
     vector_weight: float | Literal["auto"] = key(
-        Auto(_UNIT), "auto", "Share of the vector side in the weighted sum; words get the rest."
+        Auto(_UNIT),
+        "auto",
+        "Share of the vector side in the weighted sum; auto = about half, less where the model does"
+        " not find what the words find.",
     )
     rrf_k: int = key(Int(1, 10_000), 60, "Constant of reciprocal rank fusion: 1 / (rrf_k + rank).")
     per_query_top: int = key(
         Int(1, 10_000), 100, "Candidates taken from each side (never under 5 x top)."
+    )
+
+
+class Rules(Section, about="What names and the kind of a file add; the searches' best hit has 1."):
+    path: float = key(_RULE, 0.5, "Share of the question that stands in a source file's path.")
+    file_name: float = key(_RULE, 0.6, "The same of its name; less where the name says more.")
+    definition: float = key(_RULE, 0.3, "A chunk of source defines something named so.")
+    symbol: float = key(_RULE, 0.5, "It defines a name that the question writes out.")
+    secondary: float = key(
+        _UNIT,
+        0.4,
+        "Share taken from tests, examples, vendored, generated and old source and changelogs,"
+        " unless asked for.",
+    )
+    length: float = key(
+        _UNIT, 0.03, "Share taken from prose for each e-fold of chunks in its file."
     )
 
 
@@ -121,6 +142,7 @@ class Scoring(Section, about="How the stages' scores combine."):
         "auto",
         "What a file's second and third chunk add to its best (1 = plain sum); auto = by kind.",
     )
+    rules: Rules = Rules()
 
 
 class Embeddings(Section, about="The model that turns text into vectors."):

@@ -12,6 +12,7 @@ from ragx.algo.chunking.languages import kind_of, language_of
 from ragx.algo.fold import STRETCH, fold
 from ragx.algo.lexical import LexicalQuery, analyse, parse_query
 from ragx.algo.ordering import rank_hits
+from ragx.algo.repeats import Repeats
 from ragx.errors import UsageError
 from ragx.query.context import ContextLines, lines_after, lines_before, read_current
 from ragx.query.rules import RuleOptions, apply_rules
@@ -41,12 +42,13 @@ MAX_QUERY_BYTES = 100_000
 LONG_QUERY_CHARS = 4096
 # "auto", by kind of file (research/fusion.md, research/first-stage.md): several good passages speak
 # for a source file, while a long page must not outweigh the short one that answers.
-_AUTO_VECTOR_WEIGHT = {"docs": 0.45, "code": 0.5, "data": 0.45}
+_AUTO_VECTOR_WEIGHT = {"docs": 0.45, "code": 0.52, "data": 0.45}
 _AUTO_FOLD_WEIGHT = {"docs": 0.0, "code": 0.15, "data": 0.0}
 _PHRASE_BOOST = 4.0  # a fold gives at most 1 + 2 x 1
 _WIDEN = 4  # how much deeper to look when the shortlists hold too few distinct files
 _MAX_DEPTH = 40_000
 _MAX_ALSO_IN = 20
+_NEAR_FILES = 40  # from the top, among which near copies are looked for
 # Files that are looked at however few are wanted, so that the first do not depend on how many.
 _LEAST_FILES = STRETCH
 
@@ -385,12 +387,21 @@ def _auto_fold_weight(path: str) -> float:
 def _collapse(
     ranking: Sequence[Hit], chunks: Mapping[int, Chunk]
 ) -> tuple[list[Hit], dict[int, tuple[str, ...]]]:
-    """Keep the best hit of each distinct text; the files of the others go into its `also_in`."""
-    first: dict[str, int] = {}
+    """Keep the best hit of each text; the files of those that say the same go into its `also_in`.
+
+    Near copies count between files, and as far down as files are shown: within a file, a passage
+    that differs from another by a word is there for that word.
+    """
+    equal, copies = Repeats(near=False), Repeats()
     kept: list[Hit] = []
     others: dict[int, list[str]] = {}
+    seen: set[str] = set()
     for hit in ranking:
-        owner = first.setdefault(chunks[hit.chunk_id].text.strip(), hit.chunk_id)
+        seen.add(hit.path)
+        text = chunks[hit.chunk_id].text
+        owner = equal.first_of(hit.chunk_id, text)
+        if owner == hit.chunk_id and len(seen) <= _NEAR_FILES:
+            owner = copies.first_of(hit.chunk_id, text, group=hit.path)
         if owner == hit.chunk_id:
             kept.append(hit)
         elif hit.path != chunks[owner].path:

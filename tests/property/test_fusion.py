@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from ragx.algo.fold import CHUNKS_PER_FILE, fold
 from ragx.algo.fusion import (
+    Scales,
     reciprocal_ranks,
-    scale_by_maximum,
     scale_by_range,
     total,
+    trust,
     weighted_sum,
 )
 from ragx.algo.ordering import rank_hits
@@ -23,6 +24,9 @@ keys = st.integers(0, 30)
 cosines = st.dictionaries(keys, st.floats(-1, 1, width=32), max_size=12)
 bm25 = st.dictionaries(keys, st.floats(0, 50, width=32), max_size=12)
 weights = st.floats(0, 1)
+scales = st.builds(
+    Scales, floor=st.floats(-1, 1), cosine_unit=st.floats(0.05, 2), bm25_unit=st.floats(0.1, 50)
+)
 # Few distinct scores, so that ties are common.
 hits = st.lists(
     st.builds(
@@ -37,37 +41,63 @@ hits = st.lists(
 )
 
 
-@given(cosines, bm25, weights, st.randoms(use_true_random=False))
-def test_the_order_of_candidates_never_matters(vector, lexical, weight, random) -> None:
+@given(cosines, bm25, weights, scales, st.randoms(use_true_random=False))
+def test_the_order_of_candidates_never_matters(vector, lexical, weight, scales, random) -> None:
     shuffled = []
     for side in (vector, lexical):
         items = list(side.items())
         random.shuffle(items)
         shuffled.append(dict(items))
-    a = weighted_sum(vector, lexical, vector_weight=lambda _: weight)
-    b = weighted_sum(*shuffled, vector_weight=lambda _: weight)
+    a = weighted_sum(vector, lexical, scales=scales, vector_weight=lambda _: weight)
+    b = weighted_sum(*shuffled, scales=scales, vector_weight=lambda _: weight)
     assert a == b
     assert {key: total(terms) for key, terms in a.items()} == {
         key: total(dict(reversed(list(terms.items())))) for key, terms in b.items()
     }
 
 
-@given(cosines, bm25, weights)
-def test_scores_stay_between_zero_and_one_and_cover_both_sides(vector, lexical, weight) -> None:
-    fused = weighted_sum(vector, lexical, vector_weight=lambda _: weight)
+@given(cosines, bm25, weights, scales)
+def test_the_best_candidate_has_one_and_both_sides_are_covered(
+    vector, lexical, weight, scales
+) -> None:
+    fused = weighted_sum(vector, lexical, scales=scales, vector_weight=lambda _: weight)
     assert fused.keys() == vector.keys() | lexical.keys()
-    assert all(-1e-9 <= total(terms) <= 1 + 1e-9 for terms in fused.values())
+    scores = [total(terms) for terms in fused.values()]
+    assert all(score <= 1 + 1e-9 for score in scores)
+    assert not scores or max(scores) <= 0 or math.isclose(max(scores), 1)
+
+
+@given(cosines, bm25, weights, scales, st.floats(-1, 1))
+def test_the_floor_moves_all_candidates_with_a_vector_alike(
+    vector, lexical, weight, scales, floor
+) -> None:
+    both = {key: score for key, score in lexical.items() if key in vector}
+    one = weighted_sum(vector, both, scales=scales, vector_weight=lambda _: weight)
+    other = weighted_sum(
+        vector,
+        both,
+        scales=Scales(floor, scales.cosine_unit, scales.bm25_unit),
+        vector_weight=lambda _: weight,
+    )
+    for a, b in itertools.combinations(vector, 2):
+        if total(one[a]) > total(one[b]) + 1e-6:
+            assert total(other[a]) >= total(other[b]) - 1e-6
 
 
 @given(bm25)
 def test_scaling_keeps_the_order(scores) -> None:
-    for scale in (scale_by_range, scale_by_maximum):
-        scaled = scale(scores)
-        assert scaled.keys() == scores.keys()
-        for one, other in zip(scores, list(scores)[1:], strict=False):
-            if scores[one] >= scores[other]:
-                assert scaled[one] >= scaled[other]
-        assert not scores or max(scaled.values()) in (0.0, 1.0)
+    scaled = scale_by_range(scores)
+    assert scaled.keys() == scores.keys()
+    for one, other in zip(scores, list(scores)[1:], strict=False):
+        if scores[one] >= scores[other]:
+            assert scaled[one] >= scaled[other]
+    assert not scores or max(scaled.values()) == 1.0
+
+
+@given(st.lists(keys, unique=True), st.lists(keys, unique=True), bm25)
+def test_trust_is_a_share_and_full_for_equal_rankings(vector, lexical, scores) -> None:
+    assert 0.0 <= trust(vector, lexical, scores) <= 1.0
+    assert trust(lexical, lexical, scores) == 1.0
 
 
 @given(st.lists(keys, unique=True, max_size=12), st.lists(keys, unique=True, max_size=12))

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["brief_document", "brief_text"]
 
 # (ranks up to, characters shown): better files say more (research/tokens.md).
-_ALLOWANCE = ((3, 240), (10, 120))
-_ALLOWANCE_BELOW = 80
+_ALLOWANCE = ((3, 320), (10, 80))
+_ALLOWANCE_BELOW = 48
 _COPIES_NAMED = 3
 
 
@@ -57,7 +57,10 @@ def brief_text(answer: Answer) -> str:
         if entry.also_in:
             named = ", ".join(map(envelope.one_line, entry.also_in[:_COPIES_NAMED]))
             rows.append(f"  same text in {named}" + ", ..." * (len(entry.also_in) > _COPIES_NAMED))
-        rows += [f"    {envelope.one_line(row.expandtabs(4))}" for row in _shown(best, answer.query, rank)]
+        rows += [
+            f"    {envelope.one_line(row.expandtabs(4))}"
+            for row in _shown(best, answer.query, rank)
+        ]
     return "".join(f"{row}\n" for row in rows)
 
 

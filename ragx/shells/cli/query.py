@@ -93,14 +93,13 @@ def command(
     """Ask, then show."""
     from ragx.api import Corpus, QueryRequest
 
-    corpus = Corpus.of(open_corpus(root))
-    sides = {"-B": before, "-A": after, "-C": context}
-    asked_around = any(n is not None for n in sides.values())
+    around_given = {
+        f"-{side}": n is not None for side, n in zip("BAC", (before, after, context), strict=True)
+    }
+    asked_around = any(around_given.values())
     if brief:
-        _refuse_beside_brief(
-            {"--explain": explain, "--files-only": files_only}
-            | {name: n is not None for name, n in sides.items()}
-        )
+        _refuse_beside_brief({"--explain": explain, "--files-only": files_only, **around_given})
+    corpus = Corpus.of(open_corpus(root))
     if explain and files_only:
         envelope.warn("--explain is about chunks: with --files-only it says nothing")
     settings = corpus.config.query
@@ -163,7 +162,7 @@ def _refuse_beside_brief(given: Mapping[str, bool]) -> None:
     if wrong:
         raise UsageError(
             f"--brief has a form of its own and goes without {', '.join(wrong)}",
-            hint=f"leave out --brief or {' and '.join(wrong)}",
+            hint=f"leave out {' and '.join(wrong)}, or --brief",
         )
 
 
