@@ -76,7 +76,7 @@ def _folded(hits: Sequence[Hit], weight: float, capped: bool) -> tuple[float, fl
         # What the graph lifts says where to look, not how much a file has to say.
         others.sort(key=lambda hit: -hit.unheated)
     scores = [hit.unheated if capped else hit.score for hit in others[: CHUNKS_PER_FILE - 1]]
-    further = [weight * score for score in scores]
+    further = [weight * max(0.0, score) for score in scores]
     # Summed at once: rounding in between would break ties of equal sums.
     return math.fsum((best.score, *further)), math.fsum(further)
 
@@ -85,7 +85,7 @@ def _unheated(hits: Sequence[Hit], weight: float, *, phrases: bool = True) -> fl
     """What a file scores without the graph."""
     own = [hit.unheated - (0.0 if phrases else hit.terms.get("phrase", 0.0)) for hit in hits]
     best, *rest = sorted(own, reverse=True)[:CHUNKS_PER_FILE]
-    return math.fsum((best, *(weight * score for score in rest)))
+    return math.fsum((best, *(weight * max(0.0, score) for score in rest)))
 
 
 def _limit(best: Hit, seed_hits: Sequence[Hit], weight_of: Callable[[str], float]) -> float:

@@ -103,8 +103,7 @@ class Fusion(Section, about="How vector and word hits become one ranking."):
     vector_weight: float | Literal["auto"] = key(
         Auto(_UNIT),
         "auto",
-        "Share of the vector side in the weighted sum; auto = about half, less where the model does"
-        " not find what the words find.",
+        "Share of the vector side; auto = about half, less where the model is unsuited.",
     )
     rrf_k: int = key(Int(1, 10_000), 60, "Constant of reciprocal rank fusion: 1 / (rrf_k + rank).")
     per_query_top: int = key(
@@ -120,8 +119,7 @@ class Rules(Section, about="What names and the kind of a file add; the searches'
     secondary: float = key(
         _UNIT,
         0.4,
-        "Share taken from tests, examples, vendored, generated and old source and changelogs,"
-        " unless asked for.",
+        "Share taken from tests, examples, vendored, generated, old source if not asked for.",
     )
     length: float = key(
         _UNIT, 0.03, "Share taken from prose for each e-fold of chunks in its file."

@@ -44,7 +44,7 @@ LONG_QUERY_CHARS = 4096
 # for a source file, while a long page must not outweigh the short one that answers.
 _AUTO_VECTOR_WEIGHT = {"docs": 0.45, "code": 0.52, "data": 0.45}
 _AUTO_FOLD_WEIGHT = {"docs": 0.0, "code": 0.15, "data": 0.0}
-_PHRASE_BOOST = 4.0  # a fold gives at most 1 + 2 x 1
+_LEAST_PHRASE_BOOST = 4.0
 _WIDEN = 4  # how much deeper to look when the shortlists hold too few distinct files
 _MAX_DEPTH = 40_000
 _MAX_ALSO_IN = 20
@@ -189,6 +189,7 @@ def run_query(
         "vector": "used" if vector is not None else "off",
         "lexical": "used" if use_lexical and query.match else "off",
         "fusion": options.method if vector is not None and use_lexical else "off",
+        "rules": "used" if request.rules else "off",
         "graph": "used" if _uses_graph(request, options) else "off",
     }
     evidence: dict[tuple[int, int], list[Evidence]] = {}
@@ -324,12 +325,16 @@ def _with_phrases(reader: Reader, query: LexicalQuery, hits: Sequence[Hit]) -> l
 
     Heat has spread before, so that what a phrase adds to a seed is not passed on.
     """
+    if not query.phrases:
+        return list(hits)
     by_id = {hit.chunk_id: hit for hit in hits}
+    # A fold gives at most the best hit and twice as much again.
+    boost = max(_LEAST_PHRASE_BOOST, 1 + 3 * max((hit.score for hit in hits), default=0.0))
     for phrase in query.phrases:
         for chunk_id in reader.matching(phrase, by_id.keys()):
             hit = by_id[chunk_id]
-            terms = {**hit.terms, "phrase": hit.terms.get("phrase", 0.0) + _PHRASE_BOOST}
-            by_id[chunk_id] = replace(hit, terms=terms, score=hit.score + _PHRASE_BOOST)
+            terms = {**hit.terms, "phrase": hit.terms.get("phrase", 0.0) + boost}
+            by_id[chunk_id] = replace(hit, terms=terms, score=hit.score + boost)
     return list(by_id.values())
 
 
