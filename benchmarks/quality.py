@@ -12,6 +12,7 @@
     --compare A B       also list queries that B wins and loses against A
     --limit N           at most N queries a collection, evenly spread
     --settings FILE     a ragx.toml for every collection instead of the defaults
+    --each              sweep: change one thing at a time
     --fresh             rebuild the indexes (stored embeddings serve), measure again
     --json FILE         write everything, for diff
 
@@ -260,6 +261,7 @@ def arguments_of(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--settings", type=Path)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--each", action="store_true")
     command = argv[0] if argv and argv[0] in ("diff", "sweep") else "run"
     if command != "run":
         parser.add_argument("operands", nargs="+")
@@ -310,7 +312,7 @@ def run(arguments: argparse.Namespace) -> bool:
 
 def sweep(arguments: argparse.Namespace) -> bool:
     """Measure one configuration under several settings."""
-    settings = settings_of(arguments.operands)
+    settings = settings_of(arguments.operands, each=arguments.each)
     runner = Runner(arguments)
     found, complete = for_each(
         chosen(arguments), lambda collection: sweep_one(runner, collection, settings)

@@ -66,8 +66,8 @@ Setting = tuple[tuple[str, str], ...]
 """(key, value) pairs that hold together; none is the default."""
 
 
-def settings_of(texts: Sequence[str]) -> list[Setting]:
-    """The default and every pairing of `KEY=V1,V2,...` values, each checked.
+def settings_of(texts: Sequence[str], *, each: bool = False) -> list[Setting]:
+    """The default and every pairing of `KEY=V1,V2,...` values, or each value alone, all checked.
 
     Raises:
         ValueError: one is no option, or cannot have that value.
@@ -78,7 +78,8 @@ def settings_of(texts: Sequence[str]) -> list[Setting]:
         if not equals or not values:
             raise ValueError(f"{text}: write KEY=V1,V2,...")
         axes.append([(key, value) for value in values.split(",")])
-    settings: list[Setting] = [(), *itertools.product(*axes)]
+    alone = [(pair,) for axis in axes for pair in axis]
+    settings: list[Setting] = [(), *(alone if each else itertools.product(*axes))]
     for setting in settings:
         with_setting(QueryOptions(), setting)
     return settings

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["COLUMN_WEIGHTS", "Seeds", "find_seeds", "lexical_match"]
 
 # Of body, heading, path and symbols in BM25 (research/first-stage.md).
-COLUMN_WEIGHTS = (1.0, 0.5, 0.5, 0.5)
+COLUMN_WEIGHTS = (1.0, 0.5, 1.0, 0.5)
 _MAX_TERMS = 400
 _DEFINITION_WEIGHTS = (0.0, 0.0, 0.0, 1.0)
 _DEFINITION_DEPTH = 50

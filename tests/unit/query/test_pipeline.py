@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragx.algo import fusion
 from ragx.algo.chunking.base import ChunkOptions
+from ragx.algo.lexical import parse_query
 from ragx.errors import ProviderUnavailable, UsageError
 from ragx.indexing.build import BuildOptions, build, expected_manifest
 from ragx.indexing.scan import ScanOptions
@@ -140,11 +142,13 @@ def test_each_mode_uses_its_sides(library: Library) -> None:
     stages = {
         mode: library.ask("zebra", mode=mode).stages for mode in ("hybrid", "vector", "lexical")
     }
+    after = {"rules": "used", "graph": "used"}
     assert stages == {
-        "hybrid": {"vector": "used", "lexical": "used", "fusion": "weighted", "graph": "used"},
-        "vector": {"vector": "used", "lexical": "off", "fusion": "off", "graph": "used"},
-        "lexical": {"vector": "off", "lexical": "used", "fusion": "off", "graph": "used"},
+        "hybrid": {"vector": "used", "lexical": "used", "fusion": "weighted", **after},
+        "vector": {"vector": "used", "lexical": "off", "fusion": "off", **after},
+        "lexical": {"vector": "off", "lexical": "used", "fusion": "off", **after},
     }
+    assert library.ask("zebra", rules=False).stages == {**stages["hybrid"], "rules": "off"}
     assert library.ask("zebra", options=QueryOptions(method="rrf")).stages["fusion"] == "rrf"
 
 
@@ -168,16 +172,39 @@ def test_terms_add_up_to_the_score(library: Library, method: str, mode: str) -> 
 
 
 def test_weights_follow_the_kind_of_file() -> None:
-    assert auto_weight("a.md") == 0.55
-    assert auto_weight("a.py") == auto_weight("a.json") == 0.5
+    assert auto_weight("a.md") == auto_weight("a.json") == 0.45
+    assert auto_weight("a.py") == 0.52
 
 
-def test_the_best_on_both_sides_scores_the_weights(library: Library) -> None:
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0, "auto"])
+def test_the_best_on_both_sides_scores_one_shared_by_the_weights(
+    library: Library, share: float | str
+) -> None:
     library.index(ANIMALS)
-    answer = library.ask("trout swims river cold water")
+    text = "trout swims river cold water"
+    answer = library.ask(text, options=QueryOptions(vector_weight=share), graph=False)  # type: ignore[arg-type]
     (best, *_) = answer.results
     assert best.path == "fish.md"
-    assert best.chunks[0].hit.terms == pytest.approx({"vector": 0.55, "lexical": 0.45})
+    with closing(SqliteReader(library.root)) as reader:
+        vector = EMBEDDER.embed_query(text)
+        seeds = find_seeds(reader, parse_query(text), parse_query(text).match, vector, depth=100)
+        spread, n_pairs = reader.likeness_spread()
+        n_chunks = reader.n_chunks()
+    hit = best.chunks[0].hit
+    assert hit.raw == {
+        "cosine": max(seeds.cosines.values()),
+        "bm25": max(seeds.bm25.values()),
+    }
+    # The words find fish.md alone, and by the vectors it is the first of four: they are believed
+    # as far as its words are most of what four hold.
+    trust = min(1.0, (1 / 4) / 0.3) ** 2
+    weight = trust * 0.45 if share == "auto" else share
+    floor, unit = min(seeds.cosines.values()), fusion.cosine_unit(spread, n_pairs)
+    near = weight * (hit.raw["cosine"] - floor) / unit
+    words = (1 - weight) * hit.raw["bm25"] / fusion.bm25_unit(n_chunks, hit.raw["bm25"])
+    expected = {"vector": near / (near + words), "lexical": words / (near + words)}
+    assert hit.terms == pytest.approx(expected)
+    assert hit.score == pytest.approx(1.0)
 
 
 def test_a_phrase_ranks_first_and_loses_nobody(library: Library) -> None:

@@ -214,43 +214,34 @@ def test_the_way_over_an_excluded_chunk_can_be_explained(chain: Library) -> None
 
 @pytest.mark.parametrize("mode", ["hybrid", "vector", "lexical"])
 @pytest.mark.parametrize("method", ["weighted", "rrf"])
+@pytest.mark.parametrize("rules", [False, True], ids=["searches alone", "and rules"])
 def test_without_the_graph_the_first_stage_alone_answers(
-    town: Library, mode: str, method: str
+    town: Library, mode: str, method: str, rules: bool
 ) -> None:
+    # In prose, the length of a file is all that a rule looks at.
+    names = {"vector", "lexical", "phrase"} | ({"length"} if rules else set())
     for text in ("river bridge", "copper", '"silver engine"', "Otto Fischer -garden"):
         options = QueryOptions(method=method)  # type: ignore[arg-type]
-        off = town.ask(text, options, mode=mode, graph=False)
+        asked = {"mode": mode, "rules": rules}
+        off = town.ask(text, options, **asked, graph=False)
         assert off.stages["graph"] == "off"
         no_hops = replace(options, spread=SpreadOptions(hops=0))
-        assert town.ask(text, options, mode=mode, hops=0) == off
-        assert town.ask(text, no_hops, mode=mode) == off
+        assert town.ask(text, options, **asked, hops=0) == off
+        assert town.ask(text, no_hops, **asked) == off
         # One file is enough found, so that nothing helps to fill the list.
         no_kinds = replace(options, spread=SpreadOptions(weights=OFF))
-        one = town.ask(text, no_kinds, mode=mode, top=1)
-        assert one.results == town.ask(text, options, mode=mode, top=1, graph=False).results
+        one = town.ask(text, no_kinds, **asked, top=1)
+        assert one.results == town.ask(text, options, **asked, top=1, graph=False).results
         for entry in off.results:
             for part in entry.chunks:
                 assert part.hit.hops == ()
-                assert part.hit.terms.keys() <= {"vector", "lexical", "phrase"}
+                assert part.hit.terms.keys() <= names
 
 
 def test_the_first_stage_is_the_weighted_sum_and_nothing_else(town: Library) -> None:
     text = "river bridge winter"
-    answer = town.ask(text, mode="hybrid", graph=False)
-    query = parse_query(text)
-    with town.reader() as reader:
-        seeds = find_seeds(reader, query, query.match, EMBEDDER.embed_query(text), depth=100)
-        chunks = reader.chunks(sorted(seeds.candidates))
-    fused = fusion.weighted_sum(
-        {key: seeds.cosines[key] for key in seeds.candidates if key in seeds.cosines},
-        {key: seeds.bm25[key] for key in seeds.candidates if key in seeds.bm25},
-        vector_weight=lambda key: auto_weight(chunks[key].path),
-    )
-    hits = [
-        Hit(key, chunks[key].path, chunks[key].ordinal, fusion.total(terms), terms)
-        for key, terms in fused.items()
-    ]
-    entries = fold(rank_hits(hits), top=20, fold_weight=0.0)
+    answer = town.ask(text, mode="hybrid", graph=False, rules=False)
+    entries = fold(rank_hits(first_stage(town, text)), top=20, fold_weight=0.0)
     assert [(entry.path, entry.score) for entry in answer.results] == [
         (entry.path, entry.score) for entry in entries
     ]
@@ -311,7 +302,7 @@ def test_the_seed_formula_knows_no_cap(tmp_path: Path) -> None:
 def test_the_cap_is_a_share_of_the_seeds_own_score(town: Library) -> None:
     checked = 0
     for text in QUESTIONS:
-        for hit in all_hits(town.ask(text, mode="hybrid", top=50)):
+        for hit in all_hits(town.ask(text, mode="hybrid", top=50, rules=False)):
             if "cap" in hit.terms:
                 checked += 1
                 with town.reader() as reader:
@@ -326,7 +317,7 @@ def test_hits_that_one_seed_holds_tie_exactly(town: Library) -> None:
     held: dict[tuple[str, int], set[float]] = {}
     for text in QUESTIONS:
         own = {hit.chunk_id: hit.score for hit in first_stage(town, text)}
-        for hit in all_hits(town.ask(text, mode="hybrid", top=50)):
+        for hit in all_hits(town.ask(text, mode="hybrid", top=50, rules=False)):
             source = hit.hops[0].source if hit.hops else 0
             if "cap" in hit.terms and abs(hit.score - CAP * own[source]) < 1e-9:
                 held.setdefault((text, source), set()).add(hit.score)
@@ -338,13 +329,23 @@ def all_hits(answer: Answer) -> list[Hit]:
 
 
 def first_stage(library: Library, text: str) -> list[Hit]:
-    """Every candidate of a hybrid question with its fused score."""
+    """Every candidate of a hybrid question with its fused score, without rules."""
     query = parse_query(text)
     with library.reader() as reader:
-        seeds = find_seeds(reader, query, query.match, EMBEDDER.embed_query(text), depth=250)
+        seeds = find_seeds(reader, query, query.match, EMBEDDER.embed_query(text), depth=100)
         chunks = reader.chunks(sorted(seeds.candidates))
+        scales = fusion.Scales(
+            floor=min(seeds.cosines.values()),
+            cosine_unit=fusion.cosine_unit(*reader.likeness_spread()),
+            bm25_unit=fusion.bm25_unit(reader.n_chunks(), max(seeds.bm25.values())),
+        )
+    assert seeds.exhausted  # so that the floor is that of all candidates, at any depth
+    share = fusion.trust(seeds.vector_ranking, seeds.lexical_ranking, seeds.bm25)
     fused = fusion.weighted_sum(
-        seeds.cosines, seeds.bm25, vector_weight=lambda key: auto_weight(chunks[key].path)
+        seeds.cosines,
+        seeds.bm25,
+        scales=scales,
+        vector_weight=lambda key: share * auto_weight(chunks[key].path),
     )
     return [
         Hit(key, chunks[key].path, chunks[key].ordinal, fusion.total(terms), terms)
@@ -571,7 +572,13 @@ QUESTIONS = [" ".join(random.Random(i).choices(VOCABULARY, k=1 + i % 3)) for i i
 @pytest.mark.parametrize("mode", ["hybrid", "vector", "lexical"])
 @pytest.mark.parametrize(
     "spreading",
-    [{}, {"cap": False}, {"formula": "seed"}, {"weights": {}}, {"hops": 5, "decay": 1.0}],
+    [
+        {},
+        {"cap": False},
+        {"formula": "seed", "query_floor": -1.0},
+        {"weights": {}},
+        {"hops": 5, "decay": 1.0},
+    ],
     ids=["default", "no cap", "seed", "all kinds", "far"],
 )
 def test_terms_of_every_hit_and_entry_add_up(town: Library, mode: str, spreading: dict) -> None:
@@ -595,8 +602,7 @@ def test_terms_of_every_hit_and_entry_add_up(town: Library, mode: str, spreading
                         assert len(hit.hops) <= options.spread.hops
                         assert all(a.target == b.source for a, b in pairwise(hit.hops))
                         assert hit.hops[0].source not in {hop.target for hop in hit.hops}
-    # Where all is found already, likeness adds nothing.
-    assert heated or (mode, options.spread.formula) == ("vector", "seed")
+    assert heated
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical"])

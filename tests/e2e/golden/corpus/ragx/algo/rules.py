@@ -1,0 +1,257 @@
+"""What names say about a question: path, file name, defined names, and what a file is for.
+
+Pure evidence, each in [0, 1]; `query.rules` weighs it. A name is compared by its words: identifiers
+fall into their parts, and words meet in their root, so that "parsing errors" meets `ErrorParser`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from ragx.algo.lexical import STOP_WORDS, analyse
+
+__all__ = [
+    "AskedWords",
+    "content_words",
+    "defines",
+    "defines_exactly",
+    "file_name_match",
+    "newer_path",
+    "path_share",
+    "read_asked",
+    "root",
+    "secondary_role",
+    "version_directory",
+]
+
+# Longest first; what is left has three letters or more. Coarser than Porter's algorithm, which cuts
+# `configure` and `configuration` to one root but not `parser` and `parsing`.
+_ENDINGS = (
+    "ations", "ation", "ments", "ment", "able", "ings", "ions", "ing", "ers", "ors", "ies", "ied",
+    "ive", "ion", "er", "or", "ed", "es", "ly", "s", "e", "y",
+)  # fmt: skip
+_LEAST_ROOT = 3
+_MAX_WORDS = 64  # of a longer text, names say nothing
+_IDENTIFIER = re.compile(r"[^\W\d][\w$]*")
+_CALLED = re.compile(r"([^\W\d][\w$]*)\(|`([^`\s]+)`")
+_HUMP = re.compile(r"[^\WA-Z_\d][A-Z]")
+_EXTENSIONS = re.compile(r"(?<!^)(\.[A-Za-z0-9]+)+$")
+# File names that stand for their directory.
+_ENTRY_NAMES = frozenset({"index", "__init__", "mod", "main", "lib"})
+_VERSIONED = re.compile(r"(?:^|/)v(\d{1,3})(?=/)")
+
+
+@lru_cache(maxsize=100_000)
+def root(word: str) -> str:
+    """A folded word without one common English ending."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_ROOT:
+            return word[: -len(ending)]
+    return word
+
+
+@lru_cache(maxsize=20_000)
+def _words(name: str) -> tuple[str, ...]:
+    """The words of a name without the whole that they are parts of."""
+    terms = tuple(dict.fromkeys(analyse(name).split()))
+    parts = tuple(
+        term for term in terms if not any(term != other and other in term for other in terms)
+    )
+    return parts or terms
+
+
+@lru_cache(maxsize=20_000)
+def _roots(name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(root, _words(name))))
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """Folded words of a question that carry meaning, once each; all if none does."""
+    words = dict.fromkeys(analyse(text).split())
+    return tuple([word for word in words if word not in STOP_WORDS] or words)[:_MAX_WORDS]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWords:
+    """A question as names are compared with it.
+
+    Args:
+        weights: share of the question's rarity by root; they sum to 1, or there are none.
+        identifiers: tokens that are written as names of things in code.
+    """
+
+    weights: Mapping[str, float]
+    identifiers: frozenset[str]
+
+    def share(self, roots: Collection[str]) -> float:
+        """How much of the question these roots cover, by rarity."""
+        return math.fsum(weight for word, weight in self.weights.items() if word in roots)
+
+    def precision(self, roots: Sequence[str]) -> float:
+        """Which part of these roots the question names; 0 without any."""
+        return sum(word in self.weights for word in roots) / len(roots) if roots else 0.0
+
+
+def read_asked(
+    text: str, n_chunks: int, frequencies: Callable[[Sequence[str]], Sequence[int]]
+) -> AskedWords:
+    """Weigh the words of a question by how rare they are in the corpus.
+
+    Args:
+        frequencies: in how many of the chunks each word occurs.
+    """
+    words = content_words(text)
+    rarity: dict[str, float] = {}
+    for word, n in zip(words, frequencies(words), strict=True):
+        n = min(n, n_chunks)
+        value = math.log(1 + (n_chunks - n + 0.5) / (n + 0.5))
+        rarity[root(word)] = max(value, rarity.get(root(word), 0.0))
+    whole = math.fsum(rarity.values())
+    weights = {word: value / whole for word, value in rarity.items()} if whole > 0 else {}
+    return AskedWords(weights, _identifiers(text))
+
+
+def _identifiers(text: str) -> frozenset[str]:
+    found = set(_IDENTIFIER.findall(text))
+    if len(text.split()) > 1:
+        found = {token for token in found if "_" in token.strip("_") or _HUMP.search(token)}
+        found |= {a or b for a, b in _CALLED.findall(text)}
+    return frozenset(token.rpartition(".")[2].strip("()") for token in found)
+
+
+@lru_cache(maxsize=20_000)
+def _file_name(path: str) -> str:
+    """A file's name without extensions; that of an entry file with its directory's."""
+    *directories, name = path.split("/")
+    name = _EXTENSIONS.sub("", name)
+    return f"{directories[-1]} {name}" if name in _ENTRY_NAMES and directories else name
+
+
+@lru_cache(maxsize=20_000)
+def _path_roots(path: str) -> frozenset[str]:
+    directories = path.split("/")[:-1]
+    found = {word for name in directories for word in analyse(name).split()}
+    return frozenset(map(root, found)) | frozenset(_roots(_file_name(path)))
+
+
+@lru_cache(maxsize=20_000)
+def _all_name_roots(path: str) -> frozenset[str]:
+    return frozenset(map(root, analyse(_file_name(path)).split()))
+
+
+def path_share(asked: AskedWords, path: str) -> float:
+    """How much of the question stands in directories and file name."""
+    return asked.share(_path_roots(path))
+
+
+def file_name_match(asked: AskedWords, path: str) -> float:
+    """How much of the question stands in the file's name, less where the name says more."""
+    share = asked.share(_all_name_roots(path))
+    return share * math.sqrt(asked.precision(_roots(_file_name(path)))) if share else 0.0
+
+
+def defines(asked: AskedWords, symbols: Sequence[str]) -> float:
+    """The best match of the question with a defined name: share covered times precision."""
+    best = 0.0
+    for symbol in symbols:
+        roots = _roots(symbol.rpartition(".")[2])
+        precision = asked.precision(roots)
+        if precision > best:
+            best = max(best, precision * asked.share(roots))
+    return best
+
+
+def defines_exactly(asked: AskedWords, symbols: Sequence[str]) -> bool:
+    """Whether one of the names is written in the question as a name."""
+    return bool(asked.identifiers) and any(
+        symbol.rpartition(".")[2] in asked.identifiers for symbol in symbols
+    )
+
+
+# What a file is for, if not what the program is made of: words that ask for such files, then the
+# directories and file names that mark them. Whole names only, never a part of a word.
+_ROLES = {
+    "test": (
+        "test spec fixture mock",
+        r"(^|/)([Tt]ests?|__tests__|[Ss]pecs?|fixtures?|__mocks__|testdata)/",
+        r"(^|/)(test_[^/]*|conftest)\.py$",
+        r"[._-](test|tests|spec)\.[a-z]+$",
+        r"_(test|spec)\.(go|py|rb|c|cc|cpp|exs|dart)$",
+        r"[a-z](Test|Tests|Spec|IT)\.(java|kt|cs|scala|swift|groovy|php)$",
+    ),
+    "example": ("example demo sample tutorial", r"(?i)(^|/)(example|demo|sample|tutorial)s?/"),
+    "benchmark": ("benchmark bench performance", r"(?i)(^|/)bench(mark)?s?/"),
+    "documentation": ("docs documentation", r"(?i)(^|/)docs?/"),
+    "vendored": (
+        "vendor vendored third party",
+        r"(?i)(^|/)(_?vendor(ed)?|_vendored_packages|third[_-]party|node_modules|extern)/",
+    ),
+    "generated": (
+        "generated declaration typings minified protobuf",
+        r"\.d\.[cm]?ts$",
+        r"\.min\.[a-z]+$",
+        r"_pb2(_grpc)?\.pyi?$",
+        r"\.pb\.(go|cc|h)$",
+        r"[._]generated\.[a-z]+$",
+        r"(^|/)generated/",
+    ),
+    "old": ("deprecated legacy old compat", r"(?i)(^|/)(deprecated|legacy|old|_?compat)/"),
+    "changelog": (
+        "changelog change history news release version new",
+        r"(?i)(^|/)(change_?log|changes|history|news|release[-_ ]?notes|whatsnew)([.-][^/]*)?$",
+    ),
+}
+
+
+@cache
+def _roles() -> tuple[tuple[str, frozenset[str], tuple[re.Pattern[str], ...]], ...]:
+    return tuple(
+        (role, frozenset(map(root, asked.split())), tuple(map(re.compile, patterns)))
+        for role, (asked, *patterns) in _ROLES.items()
+    )
+
+
+@lru_cache(maxsize=20_000)
+def _role(path: str) -> str:
+    return next(
+        (
+            role
+            for role, _, patterns in _roles()
+            if any(pattern.search(path) for pattern in patterns)
+        ),
+        "",
+    )
+
+
+def secondary_role(asked: AskedWords, path: str, *, code: bool) -> str:
+    """What a file is for besides the program itself, unless the question asks for that; or "".
+
+    Args:
+        code: whether it is source; of other files only changelogs are set apart.
+    """
+    role = _role(path)
+    if not role or not (code or role == "changelog"):
+        return ""
+    words = next(words for name, words, _ in _roles() if name == role)
+    return "" if words & asked.weights.keys() else role
+
+
+def version_directory(path: str) -> str:
+    """The directory of a path that is a version, as `api/v1`; "" if none is."""
+    match = _VERSIONED.search(path)
+    return path[: match.end(1)] if match else ""
+
+
+def newer_path(path: str) -> tuple[str, ...]:
+    """Paths of what would replace a file in a directory like `v1`: the next versions, or none."""
+    match = _VERSIONED.search(path)
+    if match is None:
+        return ()
+    number = int(match[1])
+    start, end = match.start(1) - 1, match.end(1)
+    later = [f"{path[:start]}v{n}{path[end:]}" for n in (number + 1, number + 2)]
+    return (*later, path[:start] + path[end + 1 :])

@@ -1,0 +1,161 @@
+"""Ranking rules: what names, and what a file is for, add to the score that the searches give.
+
+Each rule has a name, a weight and a term of its own in the score. Two searches compare texts; they
+do not know that `retry.py` is about retrying, that the chunk which defines a thing tells more about
+it than those that use it, or that a test resembles what it tests (research/rules.md has what each
+is worth).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ragx.algo import fusion
+from ragx.algo.chunking.languages import kind_of, language_of
+from ragx.algo.rules import (
+    AskedWords,
+    defines,
+    defines_exactly,
+    file_name_match,
+    newer_path,
+    path_share,
+    read_asked,
+    secondary_role,
+    version_directory,
+)
+from ragx.store.base import Reader
+from ragx.types import Chunk, Hit
+
+__all__ = ["RuleOptions", "apply_rules"]
+
+_MOST_TAKEN = 0.9  # rules that lower never turn a score around
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOptions:
+    """Weights from `[scoring.rules]`; 0 turns a rule off. The best hit of the searches has 1.
+
+    Args:
+        path: the share of the question that stands in a source file's path.
+        file_name: the same of its name, less where the name says more.
+        definition: the best match with a name that the chunk defines.
+        symbol: a name that the question writes out is defined here.
+        secondary: share of the score taken from tests, examples, vendored, generated and old
+            files and changelogs, unless the question asks for such.
+        length: share taken from prose for each e-fold of chunks in its file: many chunks have many
+            chances.
+    """
+
+    path: float = 0.5
+    file_name: float = 0.6
+    definition: float = 0.3
+    symbol: float = 0.5
+    secondary: float = 0.4
+    length: float = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What holds for all hits of a file."""
+
+    code: bool
+    added: Mapping[str, float]
+    n_chunks: int
+    secondary: bool
+
+
+def apply_rules(
+    reader: Reader,
+    text: str,
+    hits: Sequence[Hit],
+    chunks: Mapping[int, Chunk],
+    options: RuleOptions,
+) -> list[Hit]:
+    """Hits with a term for each rule that has something to say.
+
+    Args:
+        text: the question without operators.
+        hits: scored by the searches, in any order.
+        chunks: those of the hits, at least.
+    """
+    unit = max((hit.score for hit in hits), default=0.0)
+    if unit <= 0:
+        return list(hits)
+    paths = sorted({hit.path for hit in hits})
+    code = {path: kind_of(language_of(path)) == "code" for path in paths}
+    sizes = reader.n_chunks_of(paths)
+    asked = AskedWords({}, frozenset())
+    if any(code.values()):
+        asked = read_asked(text, reader.n_chunks(), reader.frequencies)
+    replaced = _replaced(reader, paths) if options.secondary else frozenset()
+    files = {
+        path: _File(
+            code[path],
+            _by_names(asked, path, unit, options) if code[path] else {},
+            sizes.get(path, 1),
+            path in replaced or bool(secondary_role(asked, path, code=code[path])),
+        )
+        for path in paths
+    }
+    definitions = {
+        hit.chunk_id: defines(asked, chunks[hit.chunk_id].symbols)
+        for hit in hits
+        if files[hit.path].code
+    }
+    best_definition = max(definitions.values(), default=0.0) or 1.0
+    ruled = []
+    for hit in hits:
+        file, symbols = files[hit.path], chunks[hit.chunk_id].symbols
+        added = dict(file.added)
+        if file.code and symbols:
+            # Where a file is one function, its name is no more than its text says.
+            if file.n_chunks > 1 or len(symbols) > 1:
+                share = definitions[hit.chunk_id] / best_definition
+                added["definition"] = options.definition * unit * share
+            if defines_exactly(asked, symbols):
+                added["symbol"] = options.symbol * unit
+        added = {name: value for name, value in added.items() if value}
+        added |= _taken(fusion.total({**hit.terms, **added}), file, options)
+        ruled.append(_with_terms(hit, added) if added else hit)
+    return ruled
+
+
+def _by_names(asked: AskedWords, path: str, unit: float, options: RuleOptions) -> dict[str, float]:
+    return {
+        "path": options.path * unit * path_share(asked, path),
+        "file_name": options.file_name * unit * file_name_match(asked, path),
+    }
+
+
+def _taken(score: float, file: _File, options: RuleOptions) -> dict[str, float]:
+    """Negative terms: shares of the score so far, one after the other."""
+    taken: dict[str, float] = {}
+    if not file.code and file.n_chunks > 1 and options.length:
+        share = min(_MOST_TAKEN, options.length * math.log(file.n_chunks))
+        taken["length"] = -share * score
+        score += taken["length"]
+    if file.secondary and options.secondary:
+        taken["secondary"] = -min(_MOST_TAKEN, options.secondary) * score
+    return taken
+
+
+def _with_terms(hit: Hit, added: Mapping[str, float]) -> Hit:
+    terms = {**hit.terms, **added}
+    return replace(hit, terms=terms, score=fusion.total(terms))
+
+
+def _replaced(reader: Reader, paths: Sequence[str]) -> frozenset[str]:
+    """Paths in directories like `v1` of which a newer version is there, too."""
+    versioned = [path for path in paths if version_directory(path)]
+    if not versioned:
+        return frozenset()
+    newer = {path: newer_path(path) for path in versioned}
+    known = reader.n_chunks_of(sorted({other for others in newer.values() for other in others}))
+    directories = {
+        version_directory(path)
+        for path, others in newer.items()
+        if any(other in known for other in others)
+    }
+    return frozenset(path for path in versioned if version_directory(path) in directories)

@@ -1,0 +1,111 @@
+"""First stage: candidates from both sides with their true scores on each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragx.algo.lexical import LexicalQuery
+from ragx.store.base import Reader
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["COLUMN_WEIGHTS", "Seeds", "find_seeds", "lexical_match"]
+
+# Of body, heading, path and symbols in BM25 (research/first-stage.md).
+COLUMN_WEIGHTS = (1.0, 0.5, 0.5, 0.5)
+_MAX_TERMS = 400
+_DEFINITION_WEIGHTS = (0.0, 0.0, 0.0, 1.0)
+_DEFINITION_DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Candidates of one query.
+
+    Args:
+        cosines, bm25: score of each candidate on the side that knows it, over the union of both
+            shortlists: a candidate of one side has its score on the other, too.
+        vector_ranking, lexical_ranking: the shortlists, best first.
+        definitions: chunks that define something of a name like the query, best first.
+        exhausted: neither side has more to give at a greater depth.
+    """
+
+    cosines: dict[int, float]
+    bm25: dict[int, float]
+    vector_ranking: tuple[int, ...]
+    lexical_ranking: tuple[int, ...]
+    definitions: tuple[int, ...]
+    exhausted: bool
+
+    @property
+    def candidates(self) -> set[int]:
+        """Every chunk on any shortlist."""
+        return {*self.vector_ranking, *self.lexical_ranking, *self.definitions}
+
+
+def lexical_match(reader: Reader, query: LexicalQuery) -> str:
+    """The full-text expression to rank by: all of a query's alternatives, or its rarest.
+
+    Ranking takes time by terms and matches, so of a very long query the rarest terms decide.
+    """
+    terms = query.alternatives
+    if len(terms) > _MAX_TERMS:
+        terms = tuple(reader.rarest(terms, _MAX_TERMS))
+    return " OR ".join(terms)
+
+
+def find_seeds(
+    reader: Reader,
+    query: LexicalQuery,
+    match: str,
+    vector: NDArray[np.float32] | None,
+    *,
+    depth: int,
+    weights: Sequence[float] = COLUMN_WEIGHTS,
+    definitions: bool = False,
+) -> Seeds:
+    """Best `depth` chunks of each side and the scores of all that are found.
+
+    Args:
+        vector: (d,) float32 unit query vector; None leaves the vector side out.
+        match: what the lexical side ranks by; "" leaves it out.
+        definitions: whether to look for what the query names among defined names alone, too.
+    """
+    lexical = dict(reader.lexical(match, depth=depth, weights=weights, exclude=query.exclude))
+    named: list[int] = []
+    if match and definitions:
+        named = [
+            chunk_id
+            for chunk_id, _ in reader.lexical(
+                f"symbols : ({match})",
+                depth=_DEFINITION_DEPTH,
+                weights=_DEFINITION_WEIGHTS,
+                exclude=query.exclude,
+            )
+        ]
+    cosines: dict[int, float] = {}
+    n_vector = 0
+    if vector is not None:
+        found = reader.vector(vector, depth=depth)
+        n_vector = len(found)
+        excluded = reader.matching(query.exclude, [chunk_id for chunk_id, _ in found])
+        cosines = {chunk_id: score for chunk_id, score in found if chunk_id not in excluded}
+    seeds = Seeds(
+        cosines=dict(cosines),
+        bm25=dict(lexical),
+        vector_ranking=tuple(cosines),
+        lexical_ranking=tuple(lexical),
+        definitions=tuple(named),
+        exhausted=n_vector < depth and len(lexical) < depth,
+    )
+    if match:
+        others = cosines.keys() | set(named)
+        seeds.bm25.update(reader.lexical_scores(match, others - lexical.keys(), weights=weights))
+        if vector is not None:
+            others = lexical.keys() | set(named)
+            seeds.cosines.update(reader.vector_scores(vector, others - cosines.keys()))
+    return seeds
