@@ -80,7 +80,7 @@ class AskedWords:
     """A question as names are compared with it.
 
     Args:
-        weights: share of the question's rarity by root; they sum to 1, or there are none.
+        weights: share of the question's rarity by root; they sum to 1, or to 0.
         identifiers: tokens that are written as names of things in code.
     """
 
@@ -89,29 +89,36 @@ class AskedWords:
 
     def share(self, roots: Collection[str]) -> float:
         """How much of the question these roots cover, by rarity."""
+        if self.weights.keys().isdisjoint(roots):  # as for nearly all names
+            return 0.0
         return math.fsum(weight for word, weight in self.weights.items() if word in roots)
 
     def precision(self, roots: Sequence[str]) -> float:
         """Which part of these roots the question names; 0 without any."""
-        return sum(word in self.weights for word in roots) / len(roots) if roots else 0.0
+        if self.weights.keys().isdisjoint(roots):
+            return 0.0
+        return sum(word in self.weights for word in roots) / len(roots)
 
 
 def read_asked(
-    text: str, n_chunks: int, frequencies: Callable[[Sequence[str]], Sequence[int]]
+    text: str, n_chunks: int, frequencies: Callable[[Sequence[str]], Sequence[int]] | None
 ) -> AskedWords:
     """Weigh the words of a question by how rare they are in the corpus.
 
     Args:
-        frequencies: in how many of the chunks each word occurs.
+        frequencies: in how many of the chunks each word occurs; None where only the words matter,
+            which then weigh nothing.
     """
     words = content_words(text)
+    if frequencies is None:
+        return AskedWords(dict.fromkeys(map(root, words), 0.0), _identifiers(text))
     rarity: dict[str, float] = {}
     for word, n in zip(words, frequencies(words), strict=True):
         n = min(n, n_chunks)
         value = math.log(1 + (n_chunks - n + 0.5) / (n + 0.5))
         rarity[root(word)] = max(value, rarity.get(root(word), 0.0))
     whole = math.fsum(rarity.values())
-    weights = {word: value / whole for word, value in rarity.items()} if whole > 0 else {}
+    weights = {word: value / whole if whole > 0 else 0.0 for word, value in rarity.items()}
     return AskedWords(weights, _identifiers(text))
 
 

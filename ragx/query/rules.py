@@ -84,49 +84,50 @@ def apply_rules(
     if unit <= 0:
         return list(hits)
     paths = sorted({hit.path for hit in hits})
-    code = {path: kind_of(language_of(path)) == "code" for path in paths}
+    code = {path for path in paths if kind_of(language_of(path)) == "code"}
     sizes = reader.n_chunks_of(paths)
-    asked = AskedWords({}, frozenset())
-    if any(code.values()):
-        asked = read_asked(text, reader.n_chunks(), reader.frequencies)
+    frequencies = reader.frequencies if code else None
+    asked = read_asked(text, reader.n_chunks(), frequencies)
     replaced = _replaced(reader, paths) if options.secondary else frozenset()
     files = {
         path: _File(
-            code[path],
-            _by_names(asked, path, unit, options) if code[path] else {},
+            path in code,
+            _by_names(asked, path, unit, options) if path in code else {},
             sizes.get(path, 1),
-            path in replaced or bool(secondary_role(asked, path, code=code[path])),
+            path in replaced or bool(secondary_role(asked, path, code=path in code)),
         )
         for path in paths
     }
     definitions = {
-        hit.chunk_id: defines(asked, chunks[hit.chunk_id].symbols)
+        hit.chunk_id: match
         for hit in hits
-        if files[hit.path].code
+        if hit.path in code and (match := defines(asked, chunks[hit.chunk_id].symbols))
     }
-    best_definition = max(definitions.values(), default=0.0) or 1.0
+    best_definition = max(definitions.values(), default=1.0)
     ruled = []
     for hit in hits:
-        file, symbols = files[hit.path], chunks[hit.chunk_id].symbols
+        file = files[hit.path]
         added = dict(file.added)
-        if file.code and symbols:
+        if file.code:
+            symbols = chunks[hit.chunk_id].symbols
+            match = definitions.get(hit.chunk_id, 0.0)
             # Where a file is one function, its name is no more than its text says.
-            if file.n_chunks > 1 or len(symbols) > 1:
-                share = definitions[hit.chunk_id] / best_definition
-                added["definition"] = options.definition * unit * share
-            if defines_exactly(asked, symbols):
+            if match and options.definition and (file.n_chunks > 1 or len(symbols) > 1):
+                added["definition"] = options.definition * unit * match / best_definition
+            if options.symbol and defines_exactly(asked, symbols):
                 added["symbol"] = options.symbol * unit
-        added = {name: value for name, value in added.items() if value}
-        added |= _taken(fusion.total({**hit.terms, **added}), file, options)
+        if file.secondary or (file.n_chunks > 1 and not file.code):
+            added |= _taken(fusion.total({**hit.terms, **added}), file, options)
         ruled.append(_with_terms(hit, added) if added else hit)
     return ruled
 
 
 def _by_names(asked: AskedWords, path: str, unit: float, options: RuleOptions) -> dict[str, float]:
-    return {
+    terms = {
         "path": options.path * unit * path_share(asked, path),
         "file_name": options.file_name * unit * file_name_match(asked, path),
     }
+    return {name: value for name, value in terms.items() if value}
 
 
 def _taken(score: float, file: _File, options: RuleOptions) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import xxhash
@@ -78,6 +79,7 @@ def to_chunk(row: tuple[int, str, int, int, int, int, int, str, str, str]) -> Ch
     return Chunk(*row[:8], heading=_strings(row[8]), symbols=_strings(row[9]))
 
 
+@lru_cache(maxsize=20_000)
 def _strings(packed: str) -> tuple[str, ...]:
     return tuple(json.loads(packed)) if packed != "[]" else ()
 
