@@ -14,6 +14,9 @@ RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
 MakeCorpus = Callable[..., Path]
 Document = Callable[..., dict[str, Any]]
 
+# Frozen copies of real files, among them tests: a corpus, not code of this project.
+collect_ignore_glob = ["golden/*"]
+
 
 def write_files(root: Path, files: Mapping[str, str | bytes]) -> None:
     for path, content in files.items():
