@@ -21,6 +21,7 @@ __all__ = [
     "defines_exactly",
     "file_name_match",
     "newer_path",
+    "own_name",
     "path_share",
     "read_asked",
     "root",
@@ -42,6 +43,7 @@ _HUMP = re.compile(r"[^\WA-Z_\d][A-Z]")
 _EXTENSIONS = re.compile(r"(?<!^)(\.[A-Za-z0-9]+)+$")
 # File names that stand for their directory.
 _ENTRY_NAMES = frozenset({"index", "__init__", "mod", "main", "lib"})
+_INSIDE = re.compile(r"[.:#/]+")
 _VERSIONED = re.compile(r"(?:^|/)v(\d{1,3})(?=/)")
 
 
@@ -67,6 +69,12 @@ def _words(name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=20_000)
 def _roots(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(root, _words(name))))
+
+
+@lru_cache(maxsize=20_000)
+def own_name(symbol: str) -> str:
+    """A defined name without what it is a part of: `Parser.parse`, `M:method`, `std::vec`."""
+    return _INSIDE.split(symbol)[-1]
 
 
 def content_words(text: str) -> tuple[str, ...]:
@@ -165,7 +173,7 @@ def defines(asked: AskedWords, symbols: Sequence[str]) -> float:
     """The best match of the question with a defined name: share covered times precision."""
     best = 0.0
     for symbol in symbols:
-        roots = _roots(symbol.rpartition(".")[2])
+        roots = _roots(own_name(symbol))
         precision = asked.precision(roots)
         if precision > best:
             best = max(best, precision * asked.share(roots))
@@ -175,7 +183,7 @@ def defines(asked: AskedWords, symbols: Sequence[str]) -> float:
 def defines_exactly(asked: AskedWords, symbols: Sequence[str]) -> bool:
     """Whether one of the names is written in the question as a name."""
     return bool(asked.identifiers) and any(
-        symbol.rpartition(".")[2] in asked.identifiers for symbol in symbols
+        own_name(symbol) in asked.identifiers for symbol in symbols
     )
 
 

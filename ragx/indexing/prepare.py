@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # Part of the manifest: raised when the same bytes give other chunks or passages than before.
-CHUNKER_VERSION = 1
+CHUNKER_VERSION = 2
 # The same for names and references.
 LINKER_VERSION = 2
 _TRAILING_BRACKET = re.compile(r"\s*\([^()]*\)\s*$")

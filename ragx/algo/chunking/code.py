@@ -45,8 +45,11 @@ _DEFINITION = re.compile(
     r"^[ \t]*+\(?" + _MODIFIER + r"(?:def|defp|defn|defmodule|defmacro|defun|class|function|fn|func"
     r"|fun|struct|enum|trait|interface|protocol|extension|mixin|module|object|record|type"
     r"|typealias|newtype|data|proc|sub|subroutine|package|namespace|actor|union|contract|message"
-    r"|service|rpc|input|scalar|macro|program|procedure|entity)[ \t]+([^\W\d][\w.:?!]*)"
-    r"|^" + _MODIFIER + r"(?:val|let|var|const|define|constant)[ \t]+([^\W\d]\w*)"
+    r"|service|rpc|input|scalar|macro|program|procedure|entity)[ \t]+"
+    # `enum class Color`, `fun <T> first()`
+    r"(?:(?:class|struct|object|interface)[ \t]+|<[^>\n]*>[ \t]*)?([^\W\d][\w.:?!]*)"
+    r"|^" + _MODIFIER + r"(?:val|let|var|const|define|constant)[ \t]+"
+    r"(?:(?:val|rec|mut)[ \t]+)?([^\W\d]\w*)"  # `const val MAX`, `let rec map`
     r"|^[ \t]*+create[ \t]+(?:or[ \t]+replace[ \t]+)?(?:\w+[ \t]+)?(?:table|view|function|procedure"
     r"|index|trigger|type|schema)[ \t]+(?:if[ \t]+not[ \t]+exists[ \t]+)?[\"`\[]?([\w.]+)"
     r"|^([^\W\d][\w']*)[ \t]*(?:::|<-[ \t]*function\b|=[ \t]*function\b)"
