@@ -147,15 +147,15 @@ def _file_name(path: str) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def _path_roots(path: str) -> frozenset[str]:
-    directories = path.split("/")[:-1]
-    found = {word for name in directories for word in analyse(name).split()}
-    return frozenset(map(root, found)) | frozenset(_roots(_file_name(path)))
+def _name_roots(path: str) -> frozenset[str]:
+    """Of a file's name, with the whole of an identifier beside its parts."""
+    return frozenset(map(root, analyse(_file_name(path)).split()))
 
 
 @lru_cache(maxsize=20_000)
-def _all_name_roots(path: str) -> frozenset[str]:
-    return frozenset(map(root, analyse(_file_name(path)).split()))
+def _path_roots(path: str) -> frozenset[str]:
+    directories = " ".join(path.split("/")[:-1])
+    return frozenset(map(root, analyse(directories).split())) | _name_roots(path)
 
 
 def path_share(asked: AskedWords, path: str) -> float:
@@ -165,19 +165,21 @@ def path_share(asked: AskedWords, path: str) -> float:
 
 def file_name_match(asked: AskedWords, path: str) -> float:
     """How much of the question stands in the file's name, less where the name says more."""
-    share = asked.share(_all_name_roots(path))
+    share = asked.share(_name_roots(path))
     return share * math.sqrt(asked.precision(_roots(_file_name(path)))) if share else 0.0
+
+
+@lru_cache(maxsize=20_000)
+def _symbol_roots(symbols: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(word for symbol in symbols for word in _roots(own_name(symbol)))
 
 
 def defines(asked: AskedWords, symbols: Sequence[str]) -> float:
     """The best match of the question with a defined name: share covered times precision."""
-    best = 0.0
-    for symbol in symbols:
-        roots = _roots(own_name(symbol))
-        precision = asked.precision(roots)
-        if precision > best:
-            best = max(best, precision * asked.share(roots))
-    return best
+    if asked.weights.keys().isdisjoint(_symbol_roots(tuple(symbols))):
+        return 0.0
+    names = [_roots(own_name(symbol)) for symbol in symbols]
+    return max(asked.precision(roots) * asked.share(roots) for roots in names)
 
 
 def defines_exactly(asked: AskedWords, symbols: Sequence[str]) -> bool:

@@ -123,8 +123,11 @@ def apply_rules(
 
 
 def _by_names(asked: AskedWords, path: str, unit: float, options: RuleOptions) -> dict[str, float]:
+    share = path_share(asked, path)
+    if not share:  # then nothing stands in its last part either
+        return {}
     terms = {
-        "path": options.path * unit * path_share(asked, path),
+        "path": options.path * unit * share,
         "file_name": options.file_name * unit * file_name_match(asked, path),
     }
     return {name: value for name, value in terms.items() if value}

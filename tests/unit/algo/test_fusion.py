@@ -145,9 +145,7 @@ def test_a_total_does_not_depend_on_the_order_of_its_terms() -> None:
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)])
 def test_order_of_candidates_has_no_influence(order: tuple[int, ...]) -> None:
     cosines, bm25 = [(1, 0.31), (2, 0.77), (3, 0.11)], [(4, 2.5), (3, 7.25), (2, 1.0)]
-    expected = weighted_sum(
-        dict(cosines), dict(bm25), scales=SCALES, vector_weight=constant(0.55)
-    )
+    expected = weighted_sum(dict(cosines), dict(bm25), scales=SCALES, vector_weight=constant(0.55))
     shuffled = weighted_sum(
         dict([cosines[i] for i in order]),
         dict([bm25[i] for i in order]),

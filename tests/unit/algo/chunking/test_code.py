@@ -124,12 +124,14 @@ SAMPLES = {
     "kotlin": (
         (
             "data class P(val x: Int)\n\nfun main() {\n    val inner = 1\n}\n\nobject O {\n"
-            "    suspend fun go() {}\n}\nval TOP = 1\n"
+            "    suspend fun go() {}\n}\nval TOP = 1\nenum class Color { RED }\nconst val MAX = 3\n"
+            "fun <T> first(x: T) = x\n"
         ),
-        {"P", "main", "O", "go", "TOP"},
+        {"P", "main", "O", "go", "TOP", "Color", "MAX", "first"},
     ),
     "swift": ("public protocol P {}\nextension S: P {\n  func f() {}\n}\n", {"P", "S", "f"}),
     "scala": ("case class A(b: Int)\nobject O {\n  def f = 1\n}\n", {"A", "O", "f"}),
+    "ocaml": ("let rec map f = f\nlet one = 1\n", {"map", "one"}),
     "lua": ("local function f() end\nfunction M.g() end\n", {"f", "M.g"}),
     "haskell": (
         "module Main where\ndata T = T\nfoo :: Int -> Int\nfoo x = x\n",
