@@ -13,7 +13,7 @@ from functools import lru_cache
 __all__ = ["Repeats"]
 
 _RUN = 3
-_LEAST_ALIKE = 0.85  # of the runs of both together; one changed word takes part in three
+_LEAST_ALIKE = 0.9  # of the runs of both together; one changed word takes part in three
 # In shorter texts a changed word changes what is said.
 _LEAST_RUNS = 40
 _LEAST_SHARED = 0.3  # of a text's lines and sentences, before words are compared
@@ -64,7 +64,7 @@ class Repeats:
 
     def _alike(self, one: int, other: int) -> bool:
         a, b = self._runs_of(one), self._runs_of(other)
-        return len(a) >= _LEAST_RUNS and len(a & b) >= _LEAST_ALIKE * len(a | b)
+        return min(len(a), len(b)) >= _LEAST_RUNS and len(a & b) >= _LEAST_ALIKE * len(a | b)
 
     def _runs_of(self, key: int) -> frozenset[tuple[str, ...]]:
         runs = self._runs.get(key)

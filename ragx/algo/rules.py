@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from ragx.algo.lexical import STOP_WORDS, analyse
+from ragx.algo.lexical import STOP_WORDS, WORD_MARKS, analyse, fold
 
 __all__ = [
     "AskedWords",
@@ -29,41 +29,57 @@ __all__ = [
     "version_directory",
 ]
 
-# Longest first; what is left has three letters or more. Coarser than Porter's algorithm, which cuts
-# `configure` and `configuration` to one root but not `parser` and `parsing`.
+# Taken off one after the other, the longest that leaves three letters. Coarser than Porter's
+# algorithm, which keeps `parser` and `parsing` apart; strange roots do no harm, for both sides have
+# them, and words that wrongly meet (`state`, `station`) seldom stand in one question and one name.
 _ENDINGS = (
-    "ations", "ation", "ments", "ment", "able", "ings", "ions", "ing", "ers", "ors", "ies", "ied",
-    "ive", "ion", "er", "or", "ed", "es", "ly", "s", "e", "y",
+    "ations", "ation", "ators", "ator", "ating", "ated", "ates", "ate", "ments", "ment", "able",
+    "ings", "ions", "ing", "ers", "ors", "ion", "ive", "er", "or", "ed", "ly", "ie", "e", "y", "i",
 )  # fmt: skip
 _LEAST_ROOT = 3
+_PLURAL = re.compile(r"(?<=[^aeiouys])ies$|(?<=s|x|z)es$|(?<=[cs]h)es$|(?<=[^sui])s$")
+_DOUBLED = re.compile(r"([bdfglmnprstz])\1$")
 _MAX_WORDS = 64  # of a longer text, names say nothing
 _IDENTIFIER = re.compile(r"[^\W\d][\w$]*")
-_CALLED = re.compile(r"([^\W\d][\w$]*)\(|`([^`\s]+)`")
-_HUMP = re.compile(r"[^\WA-Z_\d][A-Z]")
+_TOKEN = re.compile(rf"[\w{WORD_MARKS}]+")
+_CALLED = re.compile(r"([^\W\d][\w$]*)\(|`(?:[\w$]+[.:]+)*([^\W\d][\w$]*)")
+_HUMP = re.compile(r"[^\WA-Z_\d][A-Z]|[A-Z]{2}[a-z]{2}")
 _EXTENSIONS = re.compile(r"(?<!^)(\.[A-Za-z0-9]+)+$")
 # File names that stand for their directory.
-_ENTRY_NAMES = frozenset({"index", "__init__", "mod", "main", "lib"})
+_ENTRY_NAMES = frozenset({"index", "__init__", "mod", "main", "lib", "doc"})
 _INSIDE = re.compile(r"[.:#/]+")
 _VERSIONED = re.compile(r"(?:^|/)v(\d{1,3})(?=/)")
 
 
 @lru_cache(maxsize=100_000)
 def root(word: str) -> str:
-    """A folded word without one common English ending."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_ROOT:
-            return word[: -len(ending)]
-    return word
+    """A folded word without common English endings."""
+    rest = _PLURAL.sub("", word) if len(word) > _LEAST_ROOT else word
+    while True:
+        shorter = next(
+            (
+                rest[: -len(ending)]
+                for ending in _ENDINGS
+                if rest.endswith(ending) and len(rest) - len(ending) >= _LEAST_ROOT
+            ),
+            rest,
+        )
+        # "running" to "run", and "class" with it, to meet "classes".
+        shorter = _DOUBLED.sub(r"\1", shorter) if len(shorter) > _LEAST_ROOT else shorter
+        if shorter == rest:
+            return rest
+        rest = shorter
 
 
 @lru_cache(maxsize=20_000)
 def _words(name: str) -> tuple[str, ...]:
-    """The words of a name without the whole that they are parts of."""
-    terms = tuple(dict.fromkeys(analyse(name).split()))
-    parts = tuple(
-        term for term in terms if not any(term != other and other in term for other in terms)
-    )
-    return parts or terms
+    """The words of a name; of an identifier its parts without the whole."""
+    words: list[str] = []
+    for token in _TOKEN.findall(name):
+        terms = analyse(token).split()
+        whole = len(terms) > 1 and terms[0] == fold(token)
+        words += terms[1:] if whole else terms
+    return tuple(dict.fromkeys(words))
 
 
 @lru_cache(maxsize=20_000)
@@ -135,7 +151,7 @@ def _identifiers(text: str) -> frozenset[str]:
     if len(text.split()) > 1:
         found = {token for token in found if "_" in token.strip("_") or _HUMP.search(token)}
         found |= {a or b for a, b in _CALLED.findall(text)}
-    return frozenset(token.rpartition(".")[2].strip("()") for token in found)
+    return frozenset(found)
 
 
 @lru_cache(maxsize=20_000)
@@ -192,20 +208,27 @@ def defines_exactly(asked: AskedWords, symbols: Sequence[str]) -> bool:
 # What a file is for, if not what the program is made of: words that ask for such files, then the
 # directories and file names that mark them. Whole names only, never a part of a word.
 _ROLES = {
+    "changelog": (
+        "changelog change history news release version new",
+        (
+            r"(?i)(^|/)(change_?log|changes|history|news|releases|release[-_ ]?notes|whats_?new)"
+            r"([-_.]?v?\d[\w.-]*)?(\.(md|markdown|rst|txt|adoc|org))?$"
+        ),
+    ),
     "test": (
         "test spec fixture mock",
-        r"(^|/)([Tt]ests?|__tests__|[Ss]pecs?|fixtures?|__mocks__|testdata)/",
-        r"(^|/)(test_[^/]*|conftest)\.py$",
+        r"(^|/)([Tt]ests?|__tests__|[Ss]pecs?|e2e|fixtures?|mocks|__mocks__|testdata)/",
+        r"(^|/)(test_[^/]*|tests|conftest)\.py$",
         r"[._-](test|tests|spec)\.[a-z]+$",
         r"_(test|spec)\.(go|py|rb|c|cc|cpp|exs|dart)$",
         r"[a-z](Test|Tests|Spec|IT)\.(java|kt|cs|scala|swift|groovy|php)$",
     ),
     "example": ("example demo sample tutorial", r"(?i)(^|/)(example|demo|sample|tutorial)s?/"),
-    "benchmark": ("benchmark bench performance", r"(?i)(^|/)bench(mark)?s?/"),
+    "benchmark": ("benchmark bench performance", r"(?i)(^|/)bench(es|marks?)?/"),
     "documentation": ("docs documentation", r"(?i)(^|/)docs?/"),
     "vendored": (
-        "vendor vendored third party",
-        r"(?i)(^|/)(_?vendor(ed)?|_vendored_packages|third[_-]party|node_modules|extern)/",
+        "vendor vendored third",
+        r"(?i)(^|/)(_?vendor(ed)?|_vendored_packages|third[_-]?party|node_modules|extern)/",
     ),
     "generated": (
         "generated declaration typings minified protobuf",
@@ -213,14 +236,10 @@ _ROLES = {
         r"\.min\.[a-z]+$",
         r"_pb2(_grpc)?\.pyi?$",
         r"\.pb\.(go|cc|h)$",
-        r"[._]generated\.[a-z]+$",
-        r"(^|/)generated/",
+        r"([._]generated\.[a-z]+|(^|/)zz_generated[^/]*)$",
+        r"(^|/)[Gg]enerated/",
     ),
     "old": ("deprecated legacy old compat", r"(?i)(^|/)(deprecated|legacy|old|_?compat)/"),
-    "changelog": (
-        "changelog change history news release version new",
-        r"(?i)(^|/)(change_?log|changes|history|news|release[-_ ]?notes|whatsnew)([.-][^/]*)?$",
-    ),
 }
 
 
@@ -264,9 +283,13 @@ def version_directory(path: str) -> str:
 
 
 def newer_path(path: str) -> tuple[str, ...]:
-    """Paths of what would replace a file in a directory like `v1`: the next versions, or none."""
+    """Paths of what would replace a file in a directory like `v1`: the next versions, or none.
+
+    An entry file has none: every directory has one, whatever its version.
+    """
     match = _VERSIONED.search(path)
-    if match is None:
+    name = _EXTENSIONS.sub("", path.rpartition("/")[2])
+    if match is None or name in _ENTRY_NAMES:
         return ()
     number = int(match[1])
     start, end = match.start(1) - 1, match.end(1)

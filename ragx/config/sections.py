@@ -64,7 +64,7 @@ class GraphWeights(Section, about="How much each kind of edge carries; 0 turns a
     # These two find what the searches find anyway, and cost precision (research/graph.md).
     adjacent: float = key(_UNIT, 0.0, "The next chunk of the same file.")
     similar: float = key(
-        _UNIT, 0.3, "Embeddings that lie close; only where fewer files are found than asked for."
+        _UNIT, 0.3, "Embeddings that lie close; only where fewer than 20 files are found."
     )
 
 

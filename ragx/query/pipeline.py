@@ -44,6 +44,9 @@ LONG_QUERY_CHARS = 4096
 # for a source file, while a long page must not outweigh the short one that answers.
 _AUTO_VECTOR_WEIGHT = {"docs": 0.45, "code": 0.52, "data": 0.45}
 _AUTO_FOLD_WEIGHT = {"docs": 0.0, "code": 0.15, "data": 0.0}
+# What a file's second and third hit have together, against its best: where kinds of file meet, that
+# of one kind shall not come first for having more passages (research/rules.md).
+_USUAL_FURTHER = 4 / 3
 _LEAST_PHRASE_BOOST = 4.0
 _WIDEN = 4  # how much deeper to look when the shortlists hold too few distinct files
 _MAX_DEPTH = 40_000
@@ -294,10 +297,17 @@ def _folded(
     """Hits with phrases first, equal texts as one, an entry for each file."""
     ranking = rank_hits(_with_phrases(reader, query, hits))
     kept, also_in = _collapse(ranking, chunks)
+    weight: float | Callable[[str], float]
+    balance: Callable[[str], float]
+    if options.fold_weight == "auto":
+        weight, balance = _auto_fold_weight, _auto_balance
+    else:
+        weight, balance = options.fold_weight, _no_balance
     entries = fold(
         kept,
         top=max(request.top, _LEAST_FILES),
-        fold_weight=_auto_fold_weight if options.fold_weight == "auto" else options.fold_weight,
+        fold_weight=weight,
+        balance=balance,
         capped=options.spread.cap and options.spread.formula == "capped",
     )
     return _Ranked(entries, chunks, also_in)
@@ -328,8 +338,8 @@ def _with_phrases(reader: Reader, query: LexicalQuery, hits: Sequence[Hit]) -> l
     if not query.phrases:
         return list(hits)
     by_id = {hit.chunk_id: hit for hit in hits}
-    # A fold gives at most the best hit and twice as much again.
-    boost = max(_LEAST_PHRASE_BOOST, 1 + 3 * max((hit.score for hit in hits), default=0.0))
+    # A fold gives at most the best hit and twice as much again; a hit has -1 at least.
+    boost = max(_LEAST_PHRASE_BOOST, 3 + 3 * max((hit.score for hit in hits), default=0.0))
     for phrase in query.phrases:
         for chunk_id in reader.matching(phrase, by_id.keys()):
             hit = by_id[chunk_id]
@@ -346,7 +356,7 @@ def _fused(
             {"vector": seeds.vector_ranking, "lexical": seeds.lexical_ranking},
             rrf_k=options.rrf_k,
         )
-        return {**{key: {"lexical": 0.0} for key in seeds.definitions}, **ranks}
+        return {**{key: {"lexical": 0.0} for key in seeds.named}, **ranks}
     return fusion.weighted_sum(
         seeds.cosines,
         seeds.bm25,
@@ -358,10 +368,11 @@ def _fused(
 def _scales(reader: Reader, seeds: Seeds, options: QueryOptions) -> fusion.Scales:
     # The floor comes from the shortlists of the usual depth, however deep the searches went.
     usual = options.per_query_top
-    near = {*seeds.vector_ranking[:usual], *seeds.lexical_ranking[:usual]} & seeds.cosines.keys()
+    near = list(seeds.nearest[:usual])
+    near += [seeds.cosines[key] for key in seeds.lexical_ranking[:usual] if key in seeds.cosines]
     spread, n_pairs = reader.likeness_spread() if near else (0.0, 0)
     return fusion.Scales(
-        floor=min((seeds.cosines[key] for key in near), default=0.0),
+        floor=min(near, default=0.0),
         cosine_unit=fusion.cosine_unit(spread, n_pairs),
         bm25_unit=fusion.bm25_unit(reader.n_chunks(), max(seeds.bm25.values(), default=0.0)),
     )
@@ -389,6 +400,14 @@ def _auto_fold_weight(path: str) -> float:
     return _AUTO_FOLD_WEIGHT[kind_of(language_of(path))]
 
 
+def _no_balance(_path: str) -> float:
+    return 1.0
+
+
+def _auto_balance(path: str) -> float:
+    return 1 / (1 + _USUAL_FURTHER * _auto_fold_weight(path))
+
+
 def _collapse(
     ranking: Sequence[Hit], chunks: Mapping[int, Chunk]
 ) -> tuple[list[Hit], dict[int, tuple[str, ...]]]:
@@ -401,12 +420,14 @@ def _collapse(
     kept: list[Hit] = []
     others: dict[int, list[str]] = {}
     seen: set[str] = set()
+    shown_by: dict[int, int] = {}
     for hit in ranking:
         seen.add(hit.path)
         text = chunks[hit.chunk_id].text
         owner = equal.first_of(hit.chunk_id, text)
         if owner == hit.chunk_id and len(seen) <= _NEAR_FILES:
             owner = copies.first_of(hit.chunk_id, text, group=hit.path)
+        owner = shown_by.setdefault(hit.chunk_id, shown_by.get(owner, owner))
         if owner == hit.chunk_id:
             kept.append(hit)
         elif hit.path != chunks[owner].path:

@@ -31,6 +31,9 @@ from ragx.types import Chunk, Hit
 __all__ = ["RuleOptions", "apply_rules"]
 
 _MOST_TAKEN = 0.9  # rules that lower never turn a score around
+_CLEAR_MATCH = 0.1  # a name that covers less is no more than a hint, even if none covers more
+_MOSTLY = 0.5
+_MOST_LOOKED_AT = 200  # files of a directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def apply_rules(
         for hit in hits
         if hit.path in code and (match := defines(asked, chunks[hit.chunk_id].symbols))
     }
-    best_definition = max(definitions.values(), default=1.0)
+    best_definition = max((_CLEAR_MATCH, *definitions.values()))
     ruled = []
     for hit in hits:
         file = files[hit.path]
@@ -136,6 +139,8 @@ def _by_names(asked: AskedWords, path: str, unit: float, options: RuleOptions) -
 def _taken(score: float, file: _File, options: RuleOptions) -> dict[str, float]:
     """Negative terms: shares of the score so far, one after the other."""
     taken: dict[str, float] = {}
+    if score <= 0:
+        return taken
     if not file.code and file.n_chunks > 1 and options.length:
         share = min(_MOST_TAKEN, options.length * math.log(file.n_chunks))
         taken["length"] = -share * score
@@ -151,15 +156,14 @@ def _with_terms(hit: Hit, added: Mapping[str, float]) -> Hit:
 
 
 def _replaced(reader: Reader, paths: Sequence[str]) -> frozenset[str]:
-    """Paths in directories like `v1` of which a newer version is there, too."""
-    versioned = [path for path in paths if version_directory(path)]
-    if not versioned:
-        return frozenset()
-    newer = {path: newer_path(path) for path in versioned}
-    known = reader.n_chunks_of(sorted({other for others in newer.values() for other in others}))
-    directories = {
-        version_directory(path)
-        for path, others in newer.items()
-        if any(other in known for other in others)
-    }
-    return frozenset(path for path in versioned if version_directory(path) in directories)
+    """Paths in directories like `v1` most of whose files have a newer version beside them."""
+    directories = sorted({directory for path in paths if (directory := version_directory(path))})
+    old = set()
+    for directory in directories:
+        inside = reader.paths_below(directory, _MOST_LOOKED_AT)
+        newer = [found for path in inside if (found := newer_path(path))]
+        known = reader.n_chunks_of(sorted({path for found in newer for path in found}))
+        n_replaced = sum(any(path in known for path in found) for found in newer)
+        if newer and n_replaced >= _MOSTLY * len(newer):
+            old.add(directory)
+    return frozenset(path for path in paths if version_directory(path) in old)

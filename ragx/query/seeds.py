@@ -20,6 +20,7 @@ COLUMN_WEIGHTS = (1.0, 0.5, 1.0, 0.5)
 _MAX_TERMS = 400
 _DEFINITION_WEIGHTS = (0.0, 0.0, 0.0, 1.0)
 _DEFINITION_DEPTH = 50
+_PHRASE_DEPTH = 500  # all that hold it come first
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Seeds:
         cosines, bm25: score of each candidate on the side that knows it, over the union of both
             shortlists: a candidate of one side has its score on the other, too.
         vector_ranking, lexical_ranking: the shortlists, best first.
-        definitions: chunks that define something of a name like the query, best first.
+        nearest: cosines of the vector side's shortlist, also of what the query leaves out.
+        named: chunks that hold a phrase of the query, or define something of a name like it.
         exhausted: neither side has more to give at a greater depth.
     """
 
@@ -38,13 +40,14 @@ class Seeds:
     bm25: dict[int, float]
     vector_ranking: tuple[int, ...]
     lexical_ranking: tuple[int, ...]
-    definitions: tuple[int, ...]
+    nearest: tuple[float, ...]
+    named: tuple[int, ...]
     exhausted: bool
 
     @property
     def candidates(self) -> set[int]:
         """Every chunk on any shortlist."""
-        return {*self.vector_ranking, *self.lexical_ranking, *self.definitions}
+        return {*self.vector_ranking, *self.lexical_ranking, *self.named}
 
 
 def lexical_match(reader: Reader, query: LexicalQuery) -> str:
@@ -76,9 +79,15 @@ def find_seeds(
         definitions: whether to look for what the query names among defined names alone, too.
     """
     lexical = dict(reader.lexical(match, depth=depth, weights=weights, exclude=query.exclude))
-    named: list[int] = []
+    named = [
+        chunk_id
+        for phrase in query.phrases
+        for chunk_id, _ in reader.lexical(
+            phrase, depth=_PHRASE_DEPTH, weights=weights, exclude=query.exclude
+        )
+    ]
     if match and definitions:
-        named = [
+        named += [
             chunk_id
             for chunk_id, _ in reader.lexical(
                 f"symbols : ({match})",
@@ -88,10 +97,10 @@ def find_seeds(
             )
         ]
     cosines: dict[int, float] = {}
-    n_vector = 0
+    nearest: list[float] = []
     if vector is not None:
         found = reader.vector(vector, depth=depth)
-        n_vector = len(found)
+        nearest = [score for _, score in found]
         excluded = reader.matching(query.exclude, [chunk_id for chunk_id, _ in found])
         cosines = {chunk_id: score for chunk_id, score in found if chunk_id not in excluded}
     seeds = Seeds(
@@ -99,13 +108,14 @@ def find_seeds(
         bm25=dict(lexical),
         vector_ranking=tuple(cosines),
         lexical_ranking=tuple(lexical),
-        definitions=tuple(named),
-        exhausted=n_vector < depth and len(lexical) < depth,
+        nearest=tuple(nearest),
+        named=tuple(named),
+        exhausted=len(nearest) < depth and len(lexical) < depth,
     )
+    if vector is not None:
+        others = lexical.keys() | set(named)
+        seeds.cosines.update(reader.vector_scores(vector, others - cosines.keys()))
     if match:
         others = cosines.keys() | set(named)
         seeds.bm25.update(reader.lexical_scores(match, others - lexical.keys(), weights=weights))
-        if vector is not None:
-            others = lexical.keys() | set(named)
-            seeds.cosines.update(reader.vector_scores(vector, others - cosines.keys()))
     return seeds

@@ -31,7 +31,7 @@ class SpreadOptions:
     Args:
         query_floor: least cosine to the query of what a `similar` edge may bring in.
         weights: factor by edge kind, 1 where it is not named. That of `similar` counts where the
-            searches find fewer files than are wanted, or `similar_always`: elsewhere such edges
+            searches find fewer than `thin` files, or `similar_always`: elsewhere such edges
             cost precision.
         ranked: whether scores are reciprocal ranks.
         cap: hold what heat lifts below the seed it came from.
@@ -47,6 +47,7 @@ class SpreadOptions:
     weights: Mapping[str, float] = field(default_factory=lambda: dict(_WEIGHTS))
     formula: Literal["capped", "seed"] = "capped"
     similar_always: bool = False
+    thin: int = 20
     ranked: bool = False
     beta_heat: float = 0.25
     gamma_vector: float = 0.15
@@ -70,7 +71,7 @@ def spread(
         vector: (d,) query vector for the floor of `similar` edges; without one, who asks for words
             gets no likeness.
         exclude: full-text expression of chunks that heat must not reach.
-        top: files wanted; where there are fewer, `similar` edges help to fill the list.
+        top: files wanted, for which there must be enough candidates.
     """
     import numpy as np
 
@@ -88,7 +89,9 @@ def spread(
         graph,
         nodes[nodes >= 0],
         np.array([hit.score - zero for hit in seeds])[nodes >= 0],
-        _heat_options(options, thin=vector is not None and len({hit.path for hit in hits}) < top),
+        _heat_options(
+            options, thin=vector is not None and len({hit.path for hit in hits}) < options.thin
+        ),
         admits=_floor(reader, graph, vector, options.query_floor),
         bars=_barred(reader, graph, exclude),
     )

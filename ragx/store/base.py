@@ -177,6 +177,9 @@ class Reader(Protocol):
     def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
         """Those of the keys whose vectors are stored."""
 
+    def paths_below(self, directory: str, limit: int) -> list[str]:
+        """The first `limit` indexed files below a directory, by path."""
+
     def lexical(
         self, expression: str, *, depth: int, weights: Sequence[float], exclude: str = ""
     ) -> list[Scored]:

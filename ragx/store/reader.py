@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SqliteReader"]
 
+_VERY_COMMON = 10_000  # the same where shares are taken of it
 _ENOUGH = 1000  # matches after which a word is common, however many more there are
 
 
@@ -129,6 +130,16 @@ class SqliteReader:
                 )
             )
 
+    def paths_below(self, directory: str, limit: int) -> list[str]:
+        with reading("reading the files"):
+            rows = self._db.execute(
+                # "0" follows "/"
+                "SELECT path FROM files WHERE path > ? AND path < ? AND n_chunks > 0"
+                " ORDER BY path LIMIT ?",
+                (f"{directory}/", f"{directory}0", limit),
+            )
+            return [path for (path,) in rows]
+
     def files(self) -> dict[str, FileRow]:
         with reading("reading the files"):
             return read_files(self._db)
@@ -206,20 +217,20 @@ class SqliteReader:
         return self._best(rows, depth)
 
     def rarest(self, expressions: Sequence[str], limit: int) -> list[str]:
-        counts = self._counted(expressions)
+        counts = self._counted(expressions, _ENOUGH)
         counted = [(n, place) for place, n in enumerate(counts) if n]
         chosen = sorted(place for _, place in sorted(counted)[:limit])
         return [expressions[place] for place in chosen]
 
     def frequencies(self, words: Sequence[str]) -> list[int]:
-        return self._counted([f'"{word}"' for word in words])
+        return self._counted([f'"{word}"' for word in words], _VERY_COMMON)
 
-    def _counted(self, expressions: Sequence[str]) -> list[int]:
-        """How many chunks match each, up to what is enough to call it common."""
+    def _counted(self, expressions: Sequence[str], enough: int) -> list[int]:
+        """How many chunks match each, up to what is enough to know."""
         sql = "SELECT count(*) FROM (SELECT 1 FROM postings WHERE postings MATCH ? LIMIT ?)"
         with reading("searching the full text"):
             return [
-                int(self._db.execute(sql, (expression, _ENOUGH)).fetchone()[0])
+                int(self._db.execute(sql, (expression, enough)).fetchone()[0])
                 for expression in expressions
             ]
 

@@ -104,7 +104,6 @@ def test_near_copies_within_a_file_stay(make_corpus: MakeCorpus, ask: Ask) -> No
     assert "late evening" in texts
 
 
-@pytest.mark.xfail(strict=True, reason="it is folded into a text that is folded itself, and lost")
 def test_an_equal_of_a_near_copy_is_not_lost(make_corpus: MakeCorpus, ask: Ask) -> None:
     copies = {"a.md": ORIGINAL, "b.md": COPY, "c.md": COPY}
     root = make_corpus(copies)

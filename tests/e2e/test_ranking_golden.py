@@ -273,7 +273,7 @@ def test_words_alone(without_model: Result) -> None:
 
 BEHIND_FUSION = pytest.mark.xfail(
     strict=True,
-    reason="a faint match with a defined name counts as much as a full one (rule definition)",
+    reason="rules lift source over the notes that answer: a faint match with a defined name most",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from ragx.algo.chunking.base import ChunkOptions
+from ragx.algo.fold import STRETCH, fold
+from ragx.algo.ordering import rank_hits
 from ragx.indexing.build import BuildOptions, build, expected_manifest
 from ragx.indexing.scan import ScanOptions
 from ragx.providers.fakes import HashEmbedder
@@ -17,6 +20,7 @@ from ragx.query.pipeline import QueryOptions, QueryRequest, run_query
 from ragx.query.spread import SpreadOptions
 from ragx.store.base import LinkOptions
 from ragx.store.sqlite import SqliteReader, SqliteWriter
+from ragx.types import FileHit, Hit
 
 EMBEDDER = HashEmbedder()
 TOPS = (5, 10, 20)
@@ -149,21 +153,11 @@ def test_of_long_files(long: Ask, mode: str, graph: bool) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "lexical",
-        *(
-            pytest.param(mode, marks=pytest.mark.xfail(strict=True, reason="thin follows --top"))
-            for mode in ("hybrid", "vector")
-        ),
-    ],
-)
+@pytest.mark.parametrize("mode", ["lexical", "hybrid", "vector"])
 def test_of_small_files_with_likeness(small: Ask, mode: str) -> None:
     check(small, QUESTIONS, mode=mode)
 
 
-@pytest.mark.xfail(strict=True, reason="20 files are enough for 20 and thin for 21")
 def test_likeness_fills_lists_by_what_is_there_and_not_by_what_is_wanted(tmp_path: Path) -> None:
     files = {f"{i:02}.md": f"word{i} filler{i}\n" for i in range(18)}
     files["a.md"] = "zebra lion violin garden castle letter market harbour\n"
@@ -172,7 +166,6 @@ def test_likeness_fills_lists_by_what_is_there_and_not_by_what_is_wanted(tmp_pat
     assert ask("zebra lion violin garden", 20) == ask("zebra lion violin garden", 21)
 
 
-@pytest.mark.xfail(strict=True, reason="a phrase lifts what is near enough to be looked at")
 def test_by_vectors_a_phrase_is_found_however_many_are_asked_for(tmp_path: Path) -> None:
     files = {f"{i:03}.md": f"silver violin engine {i}\n" for i in range(120)}
     files["phrase.md"] = "silver engine " + " ".join(f"x{i}" for i in range(30)) + "\n"
@@ -182,10 +175,52 @@ def test_by_vectors_a_phrase_is_found_however_many_are_asked_for(tmp_path: Path)
     assert ask(text, 20, mode="vector", graph=False)[0][0] == "phrase.md"
 
 
-@pytest.mark.xfail(strict=True, reason="the floor is that of what is left of the first hundred")
 def test_by_vectors_a_word_to_leave_out_moves_no_floor(tmp_path: Path) -> None:
     near = {f"{i:03}.md": f"zebra {'lion' if i % 2 else 'horse'} {'x' * i}\n" for i in range(100)}
     far = {f"far{i:02}.md": f"zebra among others {i}, far away from all\n" for i in range(60)}
     ask = indexed(tmp_path, near | far)
     asked = {"mode": "vector", "graph": False}
     assert ask("zebra horse -lion", 20, **asked) == ask("zebra horse -lion", MOST, **asked)[:20]
+
+
+# By hand.
+
+
+def hit(path: str, score: float, ordinal: int = 0) -> Hit:
+    return Hit(zlib.crc32(f"{path}:{ordinal}".encode()), path, ordinal, score, {"lexical": score})
+
+
+def by_path(entries: Sequence[FileHit]) -> dict[str, FileHit]:
+    return {entry.path: entry for entry in entries}
+
+
+@pytest.mark.parametrize("n", [STRETCH - 1, STRETCH, STRETCH + 1, STRETCH + 30])
+def test_from_the_stretch_on_entries_do_not_depend_on_how_many_are_wanted(n: int) -> None:
+    """Each file has a second hit, ten places below its first."""
+    ranking = rank_hits(
+        hit(f"f{at:03}", 1.0 - (at + 10 * ordinal) / 128 - ordinal / 512, ordinal)
+        for at in range(n)
+        for ordinal in (0, 1)
+    )
+    most = fold(ranking, top=STRETCH + 50, fold_weight=0.25)
+    assert len(most) == n
+    for top in (STRETCH, STRETCH + 1, STRETCH + 7):
+        entries = by_path(fold(ranking, top=top, fold_weight=0.25))
+        assert len(entries) == min(top, n)
+        for entry in most:
+            assert entries.get(entry.path, entry) == entry
+
+
+def test_further_hits_past_the_stretch_do_not_count() -> None:
+    first = [hit(f"f{at:03}", 1.0) for at in range(STRETCH)]
+    second = hit("f000", 0.5, 1)
+    near = by_path(fold([*first, second, hit("last", 0.25)], top=99, fold_weight=0.5))
+    far = by_path(fold([*first, hit("last", 0.75), second], top=99, fold_weight=0.5))
+    assert near["f000"].score == 1.0 + 0.5 * 0.5
+    assert far["f000"].score == 1.0
+
+
+def test_a_further_hit_below_0_does_not_count_against_a_file() -> None:
+    (entry,) = fold([hit("a", 0.5), hit("a", -0.25, 1)], top=1, fold_weight=1.0)
+    assert entry.score == 0.5
+    assert entry.terms == {"best": 0.5, "further": 0.0}

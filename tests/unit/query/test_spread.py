@@ -404,9 +404,10 @@ QUESTION = EMBEDDER.embed_query("quagga")
 
 def test_a_thin_list_is_filled_with_what_is_alike(alike: Library) -> None:
     # Enough was found: no similar edge is used.
-    enough = spread_from(alike, {"a.md": 1.0}, LIKE_ANY, vector=QUESTION, top=1)
-    assert enough.keys() == {"a.md"}
-    hit = spread_from(alike, {"a.md": 1.0}, LIKE_ANY, vector=QUESTION, top=2)["b.md"]
+    enough = replace(LIKE_ANY, thin=1)
+    assert spread_from(alike, {"a.md": 1.0}, enough, vector=QUESTION, top=2).keys() == {"a.md"}
+    short = replace(LIKE_ANY, thin=2)
+    hit = spread_from(alike, {"a.md": 1.0}, short, vector=QUESTION, top=2)["b.md"]
     (hop,) = hit.hops
     assert hop.kind == "similar"
     assert hit.terms["heat"] == pytest.approx(0.3 * hop.weight / (1 + math.log(2) / 6))
@@ -421,8 +422,9 @@ def test_who_asks_for_words_gets_no_likeness(alike: Library) -> None:
 def test_the_weight_of_similar_edges_is_for_thin_lists(alike: Library) -> None:
     options = replace(LIKE_ANY, weights={"similar": 0.8})
 
-    def reached(options: SpreadOptions, top: int) -> dict[str, Hit]:
-        return spread_from(alike, {"a.md": 1.0}, options, vector=QUESTION, top=top)
+    def reached(options: SpreadOptions, thin: int) -> dict[str, Hit]:
+        options = replace(options, thin=thin)
+        return spread_from(alike, {"a.md": 1.0}, options, vector=QUESTION, top=5)
 
     hit = reached(options, 5)["b.md"]
     heat = 0.8 * hit.hops[0].weight / (1 + math.log(2) / 6)

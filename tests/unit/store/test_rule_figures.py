@@ -109,7 +109,7 @@ def test_counting_stops_where_a_word_is_common(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write({f"{i}.md": ["zebra", "lion"][: 1 + i % 2] for i in range(9)})
-    monkeypatch.setattr(reader_module, "_ENOUGH", 5)
+    monkeypatch.setattr(reader_module, "_VERY_COMMON", 5)
     with opened(tmp_path) as reader:
         assert reader.frequencies(["zebra", "lion"]) == [min(9, 5), min(4, 5)]
 
