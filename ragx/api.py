@@ -729,6 +729,7 @@ class Corpus:
                 symbol=scoring.rules.symbol,
                 secondary=scoring.rules.secondary,
                 length=scoring.rules.length,
+                balance=scoring.rules.balance,
             ),
             spread=self._spread_options(),
         )

@@ -20,7 +20,6 @@ def fold(
     *,
     top: int,
     fold_weight: float | Callable[[str], float],
-    balance: Callable[[str], float] = lambda _: 1.0,
     capped: bool = True,
 ) -> list[FileHit]:
     """Walk a ranking until `top` files have been seen and fold each file's hits into one entry.
@@ -35,8 +34,6 @@ def fold(
         top: number of files wanted, at least 1.
         fold_weight: share of the second and third hit; 1 gives a plain sum. A function gives it
             by path.
-        balance: factor of an entry by path, so that files whose further hits count do not outweigh
-            those whose do not by that alone.
         capped: whether heat is held back, as in `algo.heat.lift`.
     Returns:
         At most `top` entries, best first, ties by path; [] for an empty ranking.
@@ -52,17 +49,12 @@ def fold(
     weight_of = fold_weight if callable(fold_weight) else lambda _: fold_weight
     entries = []
     for path, hits in by_file.items():
-        whole, further = _folded(hits, weight_of(path), capped)
-        share = balance(path) if whole > 0 else 1.0
-        score = share * whole
+        score, further = _folded(hits, weight_of(path), capped)
         terms = {"best": hits[0].score, "further": further}
-        if share != 1.0:
-            terms["balance"] = score - whole
         if capped and hits[0].hops and hits[0].seed_path != path:
-            seed_path = hits[0].seed_path
-            limit = _limit(hits[0], by_file.get(seed_path, ()), weight_of, balance(seed_path))
-            own = share * _unheated(hits, weight_of(path))
-            held = max(min(score, max(limit, share * hits[0].score)), min(score, own))
+            limit = _limit(hits[0], by_file.get(hits[0].seed_path, ()), weight_of)
+            own = _unheated(hits, weight_of(path))
+            held = max(min(score, max(limit, hits[0].score)), min(score, own))
             if held < score - _ROUNDING:
                 terms["cap"] = held - score
                 score = held
@@ -96,9 +88,7 @@ def _unheated(hits: Sequence[Hit], weight: float, *, phrases: bool = True) -> fl
     return math.fsum((best, *(weight * max(0.0, score) for score in rest)))
 
 
-def _limit(
-    best: Hit, seed_hits: Sequence[Hit], weight_of: Callable[[str], float], share: float
-) -> float:
+def _limit(best: Hit, seed_hits: Sequence[Hit], weight_of: Callable[[str], float]) -> float:
     """How high a file may stand whose best hit owes its place to a seed elsewhere: below the seed's
     own entry, as a chunk stands below its seed. Phrases count beside that.
 
@@ -107,6 +97,5 @@ def _limit(
     """
     seed = best.seed_score
     if any(hit.chunk_id == best.hops[0].source for hit in seed_hits):
-        whole = _unheated(seed_hits, weight_of(best.seed_path), phrases=False)
-        seed = max(seed, share * whole)
+        seed = max(seed, _unheated(seed_hits, weight_of(best.seed_path), phrases=False))
     return CAP * seed + best.terms.get("phrase", 0.0)

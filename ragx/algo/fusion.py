@@ -135,7 +135,7 @@ def weighted_sum(
         vector_weight: w in [0, 1] of a candidate; the weight may follow its kind of file.
     Returns:
         `{"vector": ..., "lexical": ...}` by candidate, over the union of both sides; the score is
-        the sum of the terms. What lies below the floor has a negative vector term, -1 at least.
+        the sum of the terms, -1 at least. What lies below the floor has a negative vector term.
     Raises:
         ValueError: a score is NaN, which would hide behind the order of candidates.
     """
@@ -150,7 +150,7 @@ def weighted_sum(
     best = max(map(math.fsum, sides.values()), default=0.0)
     best = best if best > 0 else 1.0
     return {
-        key: {"vector": max(-1.0, near / best), "lexical": words / best}
+        key: {"vector": max(near, -best - words) / best, "lexical": words / best}
         for key, (near, words) in sides.items()
     }
 

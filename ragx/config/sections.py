@@ -124,6 +124,9 @@ class Rules(Section, about="What names and the kind of a file add; the searches'
     length: float = key(
         _UNIT, 0.03, "Share taken from prose for each e-fold of chunks in its file."
     )
+    balance: float = key(
+        _UNIT, 0.17, "Share taken from source, which several passages of a file speak for."
+    )
 
 
 class Scoring(Section, about="How the stages' scores combine."):

@@ -44,9 +44,6 @@ LONG_QUERY_CHARS = 4096
 # for a source file, while a long page must not outweigh the short one that answers.
 _AUTO_VECTOR_WEIGHT = {"docs": 0.45, "code": 0.52, "data": 0.45}
 _AUTO_FOLD_WEIGHT = {"docs": 0.0, "code": 0.15, "data": 0.0}
-# What a file's second and third hit have together, against its best: where kinds of file meet, that
-# of one kind shall not come first for having more passages (research/rules.md).
-_USUAL_FURTHER = 4 / 3
 _LEAST_PHRASE_BOOST = 4.0
 _WIDEN = 4  # how much deeper to look when the shortlists hold too few distinct files
 _MAX_DEPTH = 40_000
@@ -297,17 +294,10 @@ def _folded(
     """Hits with phrases first, equal texts as one, an entry for each file."""
     ranking = rank_hits(_with_phrases(reader, query, hits))
     kept, also_in = _collapse(ranking, chunks)
-    weight: float | Callable[[str], float]
-    balance: Callable[[str], float]
-    if options.fold_weight == "auto":
-        weight, balance = _auto_fold_weight, _auto_balance
-    else:
-        weight, balance = options.fold_weight, _no_balance
     entries = fold(
         kept,
         top=max(request.top, _LEAST_FILES),
-        fold_weight=weight,
-        balance=balance,
+        fold_weight=_auto_fold_weight if options.fold_weight == "auto" else options.fold_weight,
         capped=options.spread.cap and options.spread.formula == "capped",
     )
     return _Ranked(entries, chunks, also_in)
@@ -398,14 +388,6 @@ def auto_weight(path: str) -> float:
 
 def _auto_fold_weight(path: str) -> float:
     return _AUTO_FOLD_WEIGHT[kind_of(language_of(path))]
-
-
-def _no_balance(_path: str) -> float:
-    return 1.0
-
-
-def _auto_balance(path: str) -> float:
-    return 1 / (1 + _USUAL_FURTHER * _auto_fold_weight(path))
 
 
 def _collapse(

@@ -49,6 +49,8 @@ class RuleOptions:
             files and changelogs, unless the question asks for such.
         length: share taken from prose for each e-fold of chunks in its file: many chunks have many
             chances.
+        balance: share taken from source, where a file's further hits count: about what they add, so
+            that it does not come before prose by that alone.
     """
 
     path: float = 0.5
@@ -57,6 +59,7 @@ class RuleOptions:
     symbol: float = 0.5
     secondary: float = 0.4
     length: float = 0.03
+    balance: float = 0.17
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ def apply_rules(
                 added["definition"] = options.definition * unit * match / best_definition
             if options.symbol and defines_exactly(asked, symbols):
                 added["symbol"] = options.symbol * unit
-        if file.secondary or (file.n_chunks > 1 and not file.code):
+        if file.code or file.secondary or file.n_chunks > 1:
             added |= _taken(fusion.total({**hit.terms, **added}), file, options)
         ruled.append(_with_terms(hit, added) if added else hit)
     return ruled
@@ -141,12 +144,15 @@ def _taken(score: float, file: _File, options: RuleOptions) -> dict[str, float]:
     taken: dict[str, float] = {}
     if score <= 0:
         return taken
-    if not file.code and file.n_chunks > 1 and options.length:
-        share = min(_MOST_TAKEN, options.length * math.log(file.n_chunks))
-        taken["length"] = -share * score
-        score += taken["length"]
-    if file.secondary and options.secondary:
-        taken["secondary"] = -min(_MOST_TAKEN, options.secondary) * score
+    shares = {
+        "length": 0.0 if file.code else options.length * math.log(file.n_chunks),
+        "secondary": options.secondary if file.secondary else 0.0,
+        "balance": options.balance if file.code else 0.0,
+    }
+    for name, share in shares.items():
+        if share:
+            taken[name] = -min(_MOST_TAKEN, share) * score
+            score += taken[name]
     return taken
 
 

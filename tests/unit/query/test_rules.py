@@ -26,7 +26,8 @@ from ragx.types import Chunk, Hit
 
 RULES = tuple(field.name for field in fields(RuleOptions))
 NONE = RuleOptions(**dict.fromkeys(RULES, 0.0))
-DEFAULT = RuleOptions()
+# Balance takes the same share of every hit in source; tests of its own look at it.
+DEFAULT = RuleOptions(balance=0.0)
 
 
 def only(**weights: float) -> RuleOptions:
@@ -259,11 +260,11 @@ def test_a_rule_of_weight_0_is_off_and_the_others_are_what_they_were(found: Foun
     found.add("tests/retry_all.py", 0.5, "retry_all", of=4)
     found.add("CHANGELOG.md", 0.5, of=9)
     text = "where is retry_all"
-    everything = found.added(text)
+    everything = found.added(text, RuleOptions())
     assert {name for terms in everything.values() for name in terms} == set(RULES)
-    adding = [name for name in RULES if name not in ("length", "secondary")]
+    adding = [name for name in RULES if name not in ("length", "secondary", "balance")]
     for name in RULES:
-        off = found.added(text, replace(DEFAULT, **{name: 0.0}))
+        off = found.added(text, replace(RuleOptions(), **{name: 0.0}))
         for key, terms in everything.items():
             assert off[key].keys() == terms.keys() - {name}
             for other in set(adding) & off[key].keys():
@@ -426,10 +427,12 @@ def test_without_rules_the_searches_alone_answer(project: Library, text: str, me
 
 def test_weights_of_0_switch_rules_off(project: Library) -> None:
     text = "where is retry_call"
-    everything = {name for hit in project.hits(text) for name in hit.terms.keys() & set(RULES)}
+    everything = {
+        name for hit in project.hits(text, RuleOptions()) for name in hit.terms.keys() & set(RULES)
+    }
     assert everything == set(RULES)
     for name in RULES:
-        off = project.hits(text, replace(DEFAULT, **{name: 0.0}))
+        off = project.hits(text, replace(RuleOptions(), **{name: 0.0}))
         assert {n for hit in off for n in hit.terms.keys() & set(RULES)} == everything - {name}
     assert not {n for hit in project.hits(text, NONE) for n in hit.terms.keys() & set(RULES)}
 
@@ -518,3 +521,14 @@ def test_definitions_are_not_looked_for_without_rules(
     asked.clear()
     library.ask("count zebra", rules=None)
     assert asked == [match]
+
+
+def test_source_gives_back_what_several_passages_add(found: Found) -> None:
+    """A share of what the other rules have made of the score, and nothing from prose."""
+    source, prose = found.add("retry.py", 0.5), found.add("notes.md", 0.5, of=1)
+    ruled = found.ruled("retry", RuleOptions())
+    terms = ruled[source].terms
+    assert terms["balance"] == pytest.approx(
+        -RuleOptions().balance * (0.5 + terms["path"] + terms["file_name"])
+    )
+    assert "balance" not in ruled[prose].terms
