@@ -271,15 +271,7 @@ def test_words_alone(without_model: Result) -> None:
     check(without_model, WORDS)
 
 
-BEHIND_FUSION = pytest.mark.xfail(
-    strict=True,
-    reason="rules lift source over the notes that answer: a faint match with a defined name most",
-)
-
-
-@pytest.mark.parametrize(
-    "other", ["baseline", "lexical", "rrf", pytest.param("fusion", marks=BEHIND_FUSION)]
-)
+@pytest.mark.parametrize("other", ["baseline", "lexical", "rrf", "fusion"])
 def test_the_default_is_not_worse_than_its_parts(with_model: Result, other: str) -> None:
     means = {scores.name: scores.means["ndcg_at_10"] for scores in with_model.evaluation.configs}
     assert means[DEFAULT] >= means[other] - FLOOR
