@@ -26,8 +26,8 @@ def fold(
 
     An entry holds at most three hits and scores `best + fold_weight * (second + third)`: one good
     passage names the file, further good ones speak for it, with what they have without heat. Those
-    past the first 20 files never count, so that weak ones cannot pad a file and entries do not
-    depend on how many are wanted beyond those. Heat lifts no entry above the entry it came from.
+    past the first 20 files never count, so that weak ones cannot pad a file. Heat lifts no entry
+    above the entry it came from.
 
     Args:
         ranking: hits from best to worst.

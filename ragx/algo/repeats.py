@@ -1,8 +1,9 @@
 """Texts that say the same: equal ones, and copies with a few words changed.
 
 Two texts are near copies if most of their runs of three words are the same (shingling; Broder
-1997). Vectors cannot tell: two pages of one kind lie as close as a page and its copy. Most pairs
-share no line, so that they are never compared word by word.
+1997). Vectors cannot tell: two pages of one kind lie as close as a page and its copy. Only texts
+that share lines or sentences are compared word by word, so that a copy of one long sentence with a
+word changed is a text of its own.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from ragx.algo.lexical import STOP_WORDS, WORD_MARKS, analyse, fold
 
 __all__ = [
     "AskedWords",
+    "asks_version",
     "content_words",
     "defines",
     "defines_exactly",
@@ -39,21 +40,27 @@ _ENDINGS = (
 _LEAST_ROOT = 3
 _PLURAL = re.compile(r"(?<=[^aeiouys])ies$|(?<=s|x|z)es$|(?<=[cs]h)es$|(?<=[^sui])s$")
 _DOUBLED = re.compile(r"([bdfglmnprstz])\1$")
+_LONGEST_WORD, _LONGEST_NAME = 40, 400  # longer ones are data
 _MAX_WORDS = 64  # of a longer text, names say nothing
 _IDENTIFIER = re.compile(r"[^\W\d][\w$]*")
 _TOKEN = re.compile(rf"[\w{WORD_MARKS}]+")
-_CALLED = re.compile(r"([^\W\d][\w$]*)\(|`(?:[\w$]+[.:]+)*([^\W\d][\w$]*)")
+_CALLED = re.compile(r"(?<![\w$])([^\W\d][\w$]{0,99})\(|`(?:[\w$]+[.:]+)*([^\W\d][\w$]*)")
 _HUMP = re.compile(r"[^\WA-Z_\d][A-Z]|[A-Z]{2}[a-z]{2}")
 _EXTENSIONS = re.compile(r"(?<!^)(\.[A-Za-z0-9]+)+$")
 # File names that stand for their directory.
 _ENTRY_NAMES = frozenset({"index", "__init__", "mod", "main", "lib", "doc"})
 _INSIDE = re.compile(r"[.:#/]+")
+_ASKED_VERSION = re.compile(r"(?i)\bv\d{1,3}\b|\bversion\s+\d")
 _VERSIONED = re.compile(r"(?:^|/)v(\d{1,3})(?=/)")
 
 
-@lru_cache(maxsize=100_000)
 def root(word: str) -> str:
     """A folded word without common English endings."""
+    return _root(word) if len(word) <= _LONGEST_WORD else word
+
+
+@lru_cache(maxsize=100_000)
+def _root(word: str) -> str:
     rest = _PLURAL.sub("", word) if len(word) > _LEAST_ROOT else word
     while True:
         shorter = next(
@@ -75,7 +82,7 @@ def root(word: str) -> str:
 def _words(name: str) -> tuple[str, ...]:
     """The words of a name; of an identifier its parts without the whole."""
     words: list[str] = []
-    for token in _TOKEN.findall(name):
+    for token in _TOKEN.findall(name[:_LONGEST_NAME]):
         terms = analyse(token).split()
         whole = len(terms) > 1 and terms[0] == fold(token)
         words += terms[1:] if whole else terms
@@ -211,7 +218,8 @@ _ROLES = {
     "changelog": (
         "changelog change history news release version new",
         (
-            r"(?i)(^|/)(change_?log|changes|history|news|releases|release[-_ ]?notes|whats_?new)"
+            # `news.md` is a note as likely as not, `NEWS` is a habit of programs.
+            r"(^|/)((?i:change_?log|release[-_ ]?notes|whats_?new)|C(HANGES|hanges)|H(ISTORY|istory)|NEWS|RELEASES)"
             r"([-_.]?v?\d[\w.-]*)?(\.(md|markdown|rst|txt|adoc|org))?$"
         ),
     ),
@@ -223,7 +231,10 @@ _ROLES = {
         r"_(test|spec)\.(go|py|rb|c|cc|cpp|exs|dart)$",
         r"[a-z](Test|Tests|Spec|IT)\.(java|kt|cs|scala|swift|groovy|php)$",
     ),
-    "example": ("example demo sample tutorial", r"(?i)(^|/)(example|demo|sample|tutorial)s?/"),
+    "example": (
+        "example demo sample tutorial",
+        r"(?i)(^|(?<!com)(?<!org)(?<!net)/)(example|demo|sample|tutorial)s?/",
+    ),
     "benchmark": ("benchmark bench performance", r"(?i)(^|/)bench(es|marks?)?/"),
     "documentation": ("docs documentation", r"(?i)(^|/)docs?/"),
     "vendored": (
@@ -274,6 +285,11 @@ def secondary_role(asked: AskedWords, path: str, *, code: bool) -> str:
         return ""
     words = next(words for name, words, _ in _roles() if name == role)
     return "" if words & asked.weights.keys() else role
+
+
+def asks_version(text: str) -> bool:
+    """Whether a question names a version, as `v1` or "version 1"."""
+    return _ASKED_VERSION.search(text) is not None
 
 
 def version_directory(path: str) -> str:

@@ -22,6 +22,7 @@ __all__ = ["Topic", "check_paths", "every_kth", "parse_queries"]
 _FORM = 'a line looks like {"query": "how ...?", "relevant_files": ["docs/a.md"]}'
 _SHOWN = 5  # of the paths that are not in the index
 _LISTS = ("relevant_files", "relevant")
+_HIGHEST_GRADE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,8 @@ def _topic(line: str, number: int) -> Topic:
         raise ValueError(f"not JSON ({fault.msg}, column {fault.colno})") from fault
     except RecursionError as fault:
         raise ValueError("nested too deeply") from fault
+    except ValueError as fault:  # Python reads no number of over 4,300 digits
+        raise ValueError("a number has too many digits") from fault
     if not isinstance(found, dict):
         raise ValueError("not an object in braces")
     return Topic(_id(found, number), _query(found), _grades(found), number)
@@ -194,8 +197,8 @@ def _grade(key: str, name: str, value: object) -> float:
         grade = float(value)
     except OverflowError:
         grade = math.inf
-    if not math.isfinite(grade):
-        raise ValueError(f"{key}: the grade of {name} must be finite")
+    if not abs(grade) <= _HIGHEST_GRADE:
+        raise ValueError(f"{key}: the grade of {name} must be {_HIGHEST_GRADE:,} at most")
     return grade
 
 

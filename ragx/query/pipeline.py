@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +15,7 @@ from ragx.algo.ordering import rank_hits
 from ragx.algo.repeats import Repeats
 from ragx.errors import UsageError
 from ragx.query.context import ContextLines, lines_after, lines_before, read_current
-from ragx.query.rules import RuleOptions, apply_rules
+from ragx.query.rules import RuleOptions, apply_rules, rule_heat
 from ragx.query.seeds import Seeds, find_seeds, lexical_match
 from ragx.query.spread import SpreadOptions, spread
 from ragx.store.base import Evidence, Reader
@@ -47,7 +47,6 @@ _AUTO_FOLD_WEIGHT = {"docs": 0.0, "code": 0.15, "data": 0.0}
 _LEAST_PHRASE_BOOST = 4.0
 _WIDEN = 4  # how much deeper to look when the shortlists hold too few distinct files
 _MAX_DEPTH = 40_000
-_MAX_ALSO_IN = 20
 _NEAR_FILES = 40  # from the top, among which near copies are looked for
 # Files that are looked at however few are wanted, so that the first do not depend on how many.
 _LEAST_FILES = STRETCH
@@ -182,8 +181,10 @@ def run_query(
             )
         noted += _unembedded_warning(reader)
     ranked = _rank_files(reader, query, vector, request, options, use_lexical=use_lexical)
+    shown = {entry.path for entry in ranked.entries}
     results = [
-        _file_result(root, reader, entry, ranked, request, noted) for entry in ranked.entries
+        _file_result(root, reader, entry, ranked, request, noted, shown=shown)
+        for entry in ranked.entries
     ]
     stages = {
         "vector": "used" if vector is not None else "off",
@@ -280,6 +281,8 @@ def _rank_files(
         exclude=query.exclude,
         top=wanted,
     )
+    if request.rules:
+        hits = rule_heat(query.plain, hits, options.rules)
     return _folded(reader, query, hits, chunks, request, options).first(request.top)
 
 
@@ -401,22 +404,20 @@ def _collapse(
     equal, copies = Repeats(near=False), Repeats()
     kept: list[Hit] = []
     others: dict[int, list[str]] = {}
-    seen: set[str] = set()
+    shown: set[str] = set()
     shown_by: dict[int, int] = {}
     for hit in ranking:
-        seen.add(hit.path)
         text = chunks[hit.chunk_id].text
         owner = equal.first_of(hit.chunk_id, text)
-        if owner == hit.chunk_id and len(seen) <= _NEAR_FILES:
+        if owner == hit.chunk_id and len(shown) < _NEAR_FILES:
             owner = copies.first_of(hit.chunk_id, text, group=hit.path)
         owner = shown_by.setdefault(hit.chunk_id, shown_by.get(owner, owner))
         if owner == hit.chunk_id:
             kept.append(hit)
+            shown.add(hit.path)
         elif hit.path != chunks[owner].path:
             others.setdefault(owner, []).append(hit.path)
-    also_in = {
-        owner: tuple(dict.fromkeys(sorted(paths)))[:_MAX_ALSO_IN] for owner, paths in others.items()
-    }
+    also_in = {owner: tuple(dict.fromkeys(sorted(paths))) for owner, paths in others.items()}
     return kept, also_in
 
 
@@ -427,6 +428,8 @@ def _file_result(
     ranked: _Ranked,
     request: QueryRequest,
     noted: list[str],
+    *,
+    shown: Set[str],
 ) -> FileResult:
     chunks = [ChunkResult(hit, ranked.chunks[hit.chunk_id]) for hit in entry.hits]
     also_in = {path for hit in entry.hits for path in ranked.also_in.get(hit.chunk_id, ())}
@@ -456,7 +459,7 @@ def _file_result(
         entry.path,
         entry.score,
         tuple(chunks),
-        tuple(sorted(also_in - {entry.path})),
+        tuple(sorted(also_in - shown)),
         state,
         entry.terms,
     )

@@ -16,6 +16,7 @@ from ragx.algo import fusion
 from ragx.algo.chunking.languages import kind_of, language_of
 from ragx.algo.rules import (
     AskedWords,
+    asks_version,
     defines,
     defines_exactly,
     file_name_match,
@@ -28,7 +29,7 @@ from ragx.algo.rules import (
 from ragx.store.base import Reader
 from ragx.types import Chunk, Hit
 
-__all__ = ["RuleOptions", "apply_rules"]
+__all__ = ["RuleOptions", "apply_rules", "rule_heat"]
 
 _MOST_TAKEN = 0.9  # rules that lower never turn a score around
 _CLEAR_MATCH = 0.1  # a name that covers less is no more than a hint, even if none covers more
@@ -94,7 +95,9 @@ def apply_rules(
     sizes = reader.n_chunks_of(paths)
     frequencies = reader.frequencies if code else None
     asked = read_asked(text, reader.n_chunks(), frequencies)
-    replaced = _replaced(reader, paths) if options.secondary else frozenset()
+    replaced: frozenset[str] = frozenset()
+    if options.secondary and not asks_version(text):
+        replaced = _replaced(reader, paths)
     files = {
         path: _File(
             path in code,
@@ -125,6 +128,22 @@ def apply_rules(
         if file.code or file.secondary or file.n_chunks > 1:
             added |= _taken(fusion.total({**hit.terms, **added}), file, options)
         ruled.append(_with_terms(hit, added) if added else hit)
+    return ruled
+
+
+def rule_heat(text: str, hits: Sequence[Hit], options: RuleOptions) -> list[Hit]:
+    """Hits after the graph: what heat gives to files of a secondary role loses the same share."""
+    asked = read_asked(text, 0, None)
+    share = min(_MOST_TAKEN, options.secondary)
+    ruled = []
+    for hit in hits:
+        gained = hit.terms.get("heat", 0.0) + hit.terms.get("cap", 0.0)
+        code = kind_of(language_of(hit.path)) == "code"
+        if share and hit.hops and gained > 0 and secondary_role(asked, hit.path, code=code):
+            taken = -share * gained
+            terms = {**hit.terms, "secondary": hit.terms.get("secondary", 0.0) + taken}
+            hit = replace(hit, terms=terms, score=hit.score + taken)
+        ruled.append(hit)
     return ruled
 
 

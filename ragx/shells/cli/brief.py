@@ -10,12 +10,22 @@ if TYPE_CHECKING:
     from ragx.api import Answer, FileResult
     from ragx.types import Chunk
 
-__all__ = ["brief_document", "brief_text"]
+__all__ = ["brief_document", "brief_text", "copies_document"]
 
 # (ranks up to, characters shown): better files say more (research/tokens.md).
 _ALLOWANCE = ((3, 320), (10, 80))
 _ALLOWANCE_BELOW = 48
 _COPIES_NAMED = 3
+_COPIES_LISTED = 20
+
+
+def copies_document(entry: FileResult) -> dict[str, object]:
+    """Files whose text was folded into an entry: the first by name, and how many more."""
+    more = len(entry.also_in) - _COPIES_LISTED
+    return {
+        "also_in": list(entry.also_in[:_COPIES_LISTED]),
+        **({"also_in_more": more} if more > 0 else {}),
+    }
 
 
 def brief_document(answer: Answer) -> dict[str, object]:
@@ -38,7 +48,7 @@ def _entry(entry: FileResult, query: str, rank: int) -> dict[str, object]:
         **({"heading": _heading(best)} if best.heading else {}),
         "text": "\n".join(_shown(best, query, rank)),
         **({"more": [_lines(chunk) for chunk in further]} if further else {}),
-        **({"also_in": list(entry.also_in)} if entry.also_in else {}),
+        **(copies_document(entry) if entry.also_in else {}),
     }
 
 

@@ -11,7 +11,7 @@ import click
 
 from ragx.errors import UsageError
 from ragx.shells.cli import envelope
-from ragx.shells.cli.brief import brief_document, brief_text
+from ragx.shells.cli.brief import brief_document, brief_text, copies_document
 from ragx.shells.cli.edges import chain, step_document
 from ragx.shells.cli.frame import Command, command_options, open_corpus
 from ragx.shells.cli.shares import Shares
@@ -176,7 +176,7 @@ def _document(answer: Answer, request: QueryRequest, shares: Shares) -> dict[str
             {
                 "file": entry.path,
                 "score": round(entry.score, 6),
-                "also_in": list(entry.also_in),
+                **copies_document(entry),
                 **({} if entry.state == "current" else {"state": entry.state}),
                 **({"terms": _rounded(entry.terms)} if request.explain else {}),
                 "chunks": [
@@ -207,7 +207,7 @@ def _files_document(answer: Answer) -> dict[str, object]:
             {
                 "file": entry.path,
                 "score": round(entry.score, 6),
-                "also_in": list(entry.also_in),
+                **copies_document(entry),
                 "chunk_ids": [part.chunk.chunk_id for part in entry.chunks],
             }
             for entry in answer.results
@@ -300,7 +300,7 @@ def _explained(part: ChunkResult, answer: Answer) -> list[str]:
     total = " ".join(
         f"{'-' if value < 0 else '+'} {name} {abs(value):.3f}" for name, value in terms
     )
-    rows = [envelope.styled(f"= {total.removeprefix('+ ')}", "dim")]
+    rows = [envelope.styled(f"= {total.removeprefix('+ ') or '0'}", "dim")]
     if part.hit.hops:
         rows.append(envelope.styled(chain(part.hit.hops, answer.evidence, answer.places), "dim"))
     return rows

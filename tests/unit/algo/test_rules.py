@@ -9,6 +9,7 @@ import pytest
 
 from ragx.algo.rules import (
     AskedWords,
+    asks_version,
     content_words,
     defines,
     defines_exactly,
@@ -417,7 +418,7 @@ def test_other_prose_is_not_secondary(path: str) -> None:
     assert secondary_role(NOTHING, path, code=False) == ""
 
 
-@pytest.mark.parametrize("path", ["docs/release-notes.md", "docs/changes.rst", "doc/NEWS.md"])
+@pytest.mark.parametrize("path", ["docs/release-notes.md", "docs/CHANGES.rst", "doc/NEWS.md"])
 def test_a_changelog_among_the_documentation_is_secondary(path: str) -> None:
     assert secondary_role(NOTHING, path, code=False) == "changelog"
 
@@ -514,3 +515,33 @@ def test_the_directory_that_is_a_version(path: str, directory: str) -> None:
 )
 def test_what_would_replace_a_file_of_a_version(path: str, newer: tuple[str, ...]) -> None:
     assert newer_path(path) == newer
+
+
+def test_a_long_token_is_data_and_takes_no_time() -> None:
+    """Each of these once took a minute: a token is looked at once, whatever its length."""
+    for token in ("x" * 100_000, "x" + "er" * 50_000, "x(" * 50_000, "`" + "a." * 50_000):
+        found = read_asked(f"cache {token}", 10, lambda words: [1] * len(words))
+        assert root("cache") in found.weights
+        assert root(token) == token
+        defines(found, [token])
+        path_share(found, f"{token}/{token}.py")
+
+
+@pytest.mark.parametrize("text", ["session v1", "API version 1 session", "what does V2 change"])
+def test_a_question_may_ask_for_a_version(text: str) -> None:
+    assert asks_version(text)
+
+
+@pytest.mark.parametrize("text", ["session", "which version is this", "vv1", "review1"])
+def test_other_questions_ask_for_none(text: str) -> None:
+    assert not asks_version(text)
+
+
+def test_a_package_called_example_is_no_example() -> None:
+    assert secondary_role(NOTHING, "src/main/java/com/example/shop/Invoice.java", code=True) == ""
+    assert secondary_role(NOTHING, "examples/shop/Invoice.java", code=True) == "example"
+
+
+@pytest.mark.parametrize("path", ["news.md", "history.md", "changes.md", "notes/releases.md"])
+def test_a_note_by_an_everyday_name_is_no_changelog(path: str) -> None:
+    assert secondary_role(NOTHING, path, code=False) == ""

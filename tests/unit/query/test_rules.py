@@ -18,11 +18,11 @@ from ragx.indexing.build import BuildOptions, build, expected_manifest
 from ragx.indexing.scan import ScanOptions
 from ragx.providers.fakes import HashEmbedder
 from ragx.query.pipeline import Answer, QueryOptions, QueryRequest, run_query
-from ragx.query.rules import RuleOptions, apply_rules
+from ragx.query.rules import RuleOptions, apply_rules, rule_heat
 from ragx.query.seeds import find_seeds
 from ragx.store.base import LinkOptions
 from ragx.store.sqlite import SqliteReader, SqliteWriter
-from ragx.types import Chunk, Hit
+from ragx.types import Chunk, Hit, Hop
 
 RULES = tuple(field.name for field in fields(RuleOptions))
 NONE = RuleOptions(**dict.fromkeys(RULES, 0.0))
@@ -532,3 +532,17 @@ def test_source_gives_back_what_several_passages_add(found: Found) -> None:
         -RuleOptions().balance * (0.5 + terms["path"] + terms["file_name"])
     )
     assert "balance" not in ruled[prose].terms
+
+
+def test_heat_does_not_give_back_what_a_role_took() -> None:
+    terms = {"vector": 0.25, "heat": 0.75, "cap": -0.25}
+    hop = Hop(1, 2, "import", 1.0)
+    test, source = (
+        Hit(at, path, 0, math.fsum(terms.values()), dict(terms), hops=(hop,))
+        for at, path in enumerate(("tests/test_a.py", "src/a.py"))
+    )
+    lowered, kept = rule_heat("what is this", [test, source], only(secondary=0.5))
+    assert kept == source
+    assert lowered.terms == {**terms, "secondary": -0.5 * (0.75 - 0.25)}
+    assert lowered.score == math.fsum(lowered.terms.values())
+    assert rule_heat("how is this tested", [test], only(secondary=0.5)) == [test]
