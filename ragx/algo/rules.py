@@ -219,7 +219,8 @@ _ROLES = {
         "changelog change history news release version new",
         (
             # `news.md` is a note as likely as not, `NEWS` is a habit of programs.
-            r"(^|/)((?i:change_?log|release[-_ ]?notes|whats_?new)|C(HANGES|hanges)|H(ISTORY|istory)|NEWS|RELEASES)"
+            r"(^|/)((?i:change_?log|release[-_ ]?notes|whats_?new)"
+            r"|CHANGES|Changes|HISTORY|History|NEWS|RELEASES)"
             r"([-_.]?v?\d[\w.-]*)?(\.(md|markdown|rst|txt|adoc|org))?$"
         ),
     ),
