@@ -42,6 +42,9 @@ __all__ = [
 ]
 
 
+_USUAL_TOP = 20
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """How a configuration asks; what is not said is as the corpus's settings have it."""
@@ -52,9 +55,19 @@ class Configuration:
     graph: bool = False
 
     def request(self, text: str, top: int) -> QueryRequest:
-        """The question, without the texts that nobody measures."""
+        """The question, without the texts that nobody measures.
+
+        The searches look as deep as for a query of the usual size: what is measured is the ranking
+        that a user sees, and what stands below it.
+        """
         return QueryRequest(
-            text, top=top, mode=self.mode, texts=False, rules=self.rules, graph=self.graph
+            text,
+            top=top,
+            mode=self.mode,
+            texts=False,
+            rules=self.rules,
+            graph=self.graph,
+            enough=min(top, _USUAL_TOP),
         )
 
     def options(self, options: QueryOptions) -> QueryOptions:

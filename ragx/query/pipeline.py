@@ -74,6 +74,8 @@ class QueryRequest:
         graph: whether heat spreads; `hops` overrides how far.
         rules: whether the named rules of ranking count besides the two searches.
         explain: whether the answer carries the evidence of the edges that heat took.
+        enough: files that the searches have to find, and look deeper for; None for `top`. With
+            fewer than `top`, the answer is that of a query for so many, and what else it found.
     """
 
     text: str
@@ -86,6 +88,7 @@ class QueryRequest:
     hops: int | None = None
     rules: bool = True
     explain: bool = False
+    enough: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +248,10 @@ def _rank_files(
     *,
     use_lexical: bool,
 ) -> _Ranked:
-    depth = max(options.per_query_top, 5 * request.top)
+    enough = request.top if request.enough is None else request.enough
+    depth = max(options.per_query_top, 5 * enough)
     match = lexical_match(reader, query) if use_lexical else ""
-    wanted = max(request.top, _LEAST_FILES)
+    wanted = max(enough, _LEAST_FILES)
     n_files = -1
     while True:
         seeds = find_seeds(reader, query, match, vector, depth=depth, definitions=request.rules)

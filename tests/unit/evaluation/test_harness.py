@@ -102,7 +102,7 @@ def run(root: Path, reader: SqliteReader, configs: tuple[str, ...], **how: objec
 
 
 def test_the_last_configuration_is_the_query_without_flags() -> None:
-    assert CONFIGS["graph"].request("q", 20) == QueryRequest("q", texts=False)
+    assert CONFIGS["graph"].request("q", 20) == QueryRequest("q", texts=False, enough=20)
     assert CONFIGS["graph"].options(QueryOptions()) == QueryOptions()
     assert list(CONFIGS)[-1] == "graph"
 
