@@ -82,7 +82,8 @@ def fold(word: str) -> str:
     if word.isascii():
         return word.lower()
     decomposed = unicodedata.normalize("NFKD", word.casefold())
-    return unicodedata.normalize("NFKC", _FOLDED_MARKS.sub("", decomposed)).casefold()
+    # Some marks that stand alone decompose into a space and what would stand on it.
+    return unicodedata.normalize("NFKC", _FOLDED_MARKS.sub("", decomposed)).casefold().strip()
 
 
 def _pairs(run: str) -> list[str]:

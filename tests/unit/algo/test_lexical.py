@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ragx.algo.lexical import _WORD, analyse, parse_query, query_terms
+from ragx.algo.lexical import _WORD, analyse, fold, parse_query, query_terms
 from ragx.store import schema
 
 Finds = Callable[[str, str], bool]
@@ -299,3 +299,9 @@ def test_a_phrase_may_hold_a_hyphened_word(finds: Finds) -> None:
 @pytest.mark.parametrize("word", ["대한민국", "한국어"])
 def test_decomposed_hangul_is_found_by_composed(finds: Finds, word: str) -> None:
     assert finds(f"{unicodedata.normalize('NFD', word)} 정부", word)
+
+
+@pytest.mark.parametrize("mark", ["\u037a", "\u00b4", "\ufe49"])
+def test_a_mark_that_stands_alone_is_no_word(mark: str) -> None:
+    assert fold(mark) == ""
+    assert analyse(f"zebra {mark} lion") == "zebra lion"
