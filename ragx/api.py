@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -317,18 +317,28 @@ class Corpus:
             ProviderError: the query could not be embedded.
         """
         check_text(request.text)
-        with closing(SqliteReader(self.root)) as reader:
-            manifest = reader.manifest()
-            embedder = None
-            if request.mode != "lexical":
-                self._require_same_space(manifest)
-                embedder = self._embedder(manifest)
-            try:
-                embed = _checked_embed(embedder, reader)
-                return run_query(self.root, reader, request, self._query_options(), embed=embed)
-            finally:
-                if embedder is not None:
-                    embedder.close()
+        with (
+            closing(SqliteReader(self.root)) as reader,
+            self._query_embedder(reader, wanted=request.mode != "lexical") as embedder,
+        ):
+            embed = _checked_embed(embedder, reader)
+            return run_query(self.root, reader, request, self._query_options(), embed=embed)
+
+    @contextmanager
+    def _query_embedder(self, reader: Reader, *, wanted: bool) -> Iterator[Embedder | None]:
+        """The model whose vectors can be compared with the index's; None where none is wanted or
+        set."""
+        if not wanted:
+            yield None
+            return
+        manifest = reader.manifest()
+        self._require_same_space(manifest)
+        embedder = self._embedder(manifest)
+        try:
+            yield embedder
+        finally:
+            if embedder is not None:
+                embedder.close()
 
     def evaluate(
         self,
@@ -361,35 +371,29 @@ class Corpus:
             check_paths(topics, indexed)
             if request.limit is not None:
                 topics = every_kth(topics, request.limit)
-            embedder, embed, cache = None, None, None
-            if needs_vectors(configs):
-                manifest = reader.manifest()
-                self._require_same_space(manifest)
-                embedder = self._embedder(manifest)
-            try:
-                embed = _checked_embed(embedder, reader)
+            with self._query_embedder(reader, wanted=needs_vectors(configs)) as embedder:
+                cache = None
                 if embedder is not None:
                     cache = QueryVectors(
                         index_directory(self.root), embedder.fingerprint, reader.dimension()
                     )
-                return evaluate(
-                    self.root,
-                    reader,
-                    topics,
-                    configs,
-                    self._query_options(),
-                    embed=embed,
-                    cache=cache,
-                    top=request.top,
-                    metric=request.metric,
-                    pair=request.compare,
-                    progress=progress,
-                )
-            finally:
-                if cache is not None:
-                    cache.save()
-                if embedder is not None:
-                    embedder.close()
+                try:
+                    return evaluate(
+                        self.root,
+                        reader,
+                        topics,
+                        configs,
+                        self._query_options(),
+                        embed=_checked_embed(embedder, reader),
+                        cache=cache,
+                        top=request.top,
+                        metric=request.metric,
+                        pair=request.compare,
+                        progress=progress,
+                    )
+                finally:
+                    if cache is not None:
+                        cache.save()
 
     def draft_queries(self, request: DraftRequest) -> Draft:
         """Draft queries for an evaluation from the indexed files and their history.

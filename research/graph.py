@@ -15,14 +15,13 @@ import json
 import math
 import random
 import sys
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ragx.algo import heat
+from ragx.algo import heat, metrics
 from ragx.algo.graph import EDGE_KINDS
 from ragx.api import open_corpus
 from ragx.query import spread
@@ -55,20 +54,11 @@ class Collection:
         answer = run_query(self.root, self.reader, asked, options, embed=self.vectors.get)
         got = [entry.path for entry in answer.results]
         judged = question.get("grades") or dict.fromkeys(question["relevant"], 1)
-        grades = [judged.get(path, 0) for path in got]
-        ideal = sorted(judged.values(), reverse=True)
-        hits = [rank for rank, grade in enumerate(grades[:10], 1) if grade]
-        n_relevant = sum(grade > 0 for grade in ideal)
         return [
-            discounted(grades) / discounted(ideal),
-            1 / hits[0] if hits else 0.0,
-            *(sum(grade > 0 for grade in grades[:k]) / n_relevant for k in (5, 10, 20)),
+            metrics.ndcg(got, judged, 10),
+            metrics.reciprocal_rank(got, judged, 10),
+            *(metrics.recall(got, judged, k) for k in (5, 10, 20)),
         ]
-
-
-def discounted(grades: Sequence[float]) -> float:
-    """DCG of the first ten."""
-    return sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades[:10], 1))
 
 
 def significance(one: np.ndarray, other: np.ndarray) -> float:

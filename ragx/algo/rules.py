@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from ragx.algo.lexical import STOP_WORDS, WORD_MARKS, analyse, fold
+from ragx.algo.lexical import WORD_MARKS, analyse, fold, query_terms
 
 __all__ = [
     "AskedWords",
@@ -102,8 +102,7 @@ def own_name(symbol: str) -> str:
 
 def content_words(text: str) -> tuple[str, ...]:
     """Folded words of a question that carry meaning, once each; all if none does."""
-    words = dict.fromkeys(analyse(text).split())
-    return tuple([word for word in words if word not in STOP_WORDS] or words)[:_MAX_WORDS]
+    return query_terms(text)[:_MAX_WORDS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +255,11 @@ _ROLES = {
 
 
 @cache
-def _roles() -> tuple[tuple[str, frozenset[str], tuple[re.Pattern[str], ...]], ...]:
-    return tuple(
-        (role, frozenset(map(root, asked.split())), tuple(map(re.compile, patterns)))
+def _roles() -> Mapping[str, tuple[frozenset[str], tuple[re.Pattern[str], ...]]]:
+    return {
+        role: (frozenset(map(root, asked.split())), tuple(map(re.compile, patterns)))
         for role, (asked, *patterns) in _ROLES.items()
-    )
+    }
 
 
 @lru_cache(maxsize=20_000)
@@ -268,7 +267,7 @@ def _role(path: str) -> str:
     return next(
         (
             role
-            for role, _, patterns in _roles()
+            for role, (_, patterns) in _roles().items()
             if any(pattern.search(path) for pattern in patterns)
         ),
         "",
@@ -284,8 +283,8 @@ def secondary_role(asked: AskedWords, path: str, *, code: bool) -> str:
     role = _role(path)
     if not role or not (code or role == "changelog"):
         return ""
-    words = next(words for name, words, _ in _roles() if name == role)
-    return "" if words & asked.weights.keys() else role
+    asking, _ = _roles()[role]
+    return "" if asking & asked.weights.keys() else role
 
 
 def asks_version(text: str) -> bool:

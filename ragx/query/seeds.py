@@ -96,26 +96,25 @@ def find_seeds(
                 exclude=query.exclude,
             )
         ]
-    cosines: dict[int, float] = {}
+    near: dict[int, float] = {}
     nearest: list[float] = []
     if vector is not None:
         found = reader.vector(vector, depth=depth)
         nearest = [score for _, score in found]
         excluded = reader.matching(query.exclude, [chunk_id for chunk_id, _ in found])
-        cosines = {chunk_id: score for chunk_id, score in found if chunk_id not in excluded}
-    seeds = Seeds(
-        cosines=dict(cosines),
-        bm25=dict(lexical),
-        vector_ranking=tuple(cosines),
+        near = {chunk_id: score for chunk_id, score in found if chunk_id not in excluded}
+    candidates = {*near, *lexical, *named}
+    cosines, bm25 = dict(near), dict(lexical)
+    if vector is not None:
+        cosines |= reader.vector_scores(vector, candidates - near.keys())
+    if match:
+        bm25 |= reader.lexical_scores(match, candidates - lexical.keys(), weights=weights)
+    return Seeds(
+        cosines=cosines,
+        bm25=bm25,
+        vector_ranking=tuple(near),
         lexical_ranking=tuple(lexical),
         nearest=tuple(nearest),
         named=tuple(named),
         exhausted=len(nearest) < depth and len(lexical) < depth,
     )
-    if vector is not None:
-        others = lexical.keys() | set(named)
-        seeds.cosines.update(reader.vector_scores(vector, others - cosines.keys()))
-    if match:
-        others = cosines.keys() | set(named)
-        seeds.bm25.update(reader.lexical_scores(match, others - lexical.keys(), weights=weights))
-    return seeds

@@ -89,6 +89,7 @@ class SqliteReader:
             raise IndexMissing(f"no index in {root}", hint="ragx index builds it")
         self._vectors: vectors.VectorIndex | None = None
         self._graph: CsrGraph | None = None
+        self._n_chunks: int | None = None
         with translated("opening the index"):
             seal.check_seal(path)
             self._db = connect_reading(path)
@@ -117,8 +118,10 @@ class SqliteReader:
             return read_counts(self._db)
 
     def n_chunks(self) -> int:
-        with reading("counting chunks"):
-            return int(self._db.execute("SELECT count(*) FROM chunks").fetchone()[0])
+        if self._n_chunks is None:
+            with reading("counting chunks"):
+                self._n_chunks = int(self._db.execute("SELECT count(*) FROM chunks").fetchone()[0])
+        return self._n_chunks
 
     def n_chunks_of(self, paths: Collection[str]) -> dict[str, int]:
         with reading("counting chunks"):
