@@ -8,10 +8,28 @@ from pathlib import Path
 
 from ragx.errors import ExtractionError
 
-__all__ = ["read_regular"]
+__all__ = ["read_inside", "read_regular"]
 
 # A FIFO that has taken a file's place would otherwise be waited for until someone writes to it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def read_inside(root: Path, path: str) -> tuple[bytes, os.stat_result, os.stat_result]:
+    """As `read_regular`, of a path that an index has stored: nothing outside the root is opened.
+
+    A clone may bring an index, and links beside it that lead out.
+
+    Args:
+        root: the corpus; may be a link itself.
+        path: root-relative.
+    Raises:
+        ExtractionError: code "special"; it leads out of the root or is no regular file.
+        OSError: it cannot be opened or read.
+    """
+    real = os.path.realpath(root / path)
+    if not Path(real).is_relative_to(os.path.realpath(root)):
+        raise ExtractionError("not a file of the corpus", code="special")
+    return read_regular(Path(real))
 
 
 def read_regular(path: Path) -> tuple[bytes, os.stat_result, os.stat_result]:

@@ -1,0 +1,5 @@
+"""PDF: pages to rows to blocks, in reading order."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
