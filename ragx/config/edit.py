@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -106,7 +107,9 @@ def parse_value(dotted_key: str, raw_value: str) -> Value:
         ) from exc
 
 
-def set_value(path: Path, dotted_key: str, raw_value: str, *, create: bool) -> Value:
+def set_value(
+    path: Path, dotted_key: str, raw_value: str, *, create: bool, inside: Path | None = None
+) -> Value:
     """Write one setting into a file and return it as typed.
 
     Only that setting changes; other settings may be invalid, so that they can be mended one by
@@ -116,8 +119,10 @@ def set_value(path: Path, dotted_key: str, raw_value: str, *, create: bool) -> V
     Args:
         raw_value: text as typed: `true`, `20`, `0.5`, `auto`, `a, b` or `["a", "b"]`.
         create: whether a file that does not exist is made.
+        inside: as for `write_file`.
     Raises:
-        ConfigError: unknown key, invalid value, no file, or a file that is not UTF-8 TOML.
+        ConfigError: unknown key, invalid value, no file, a file that is not UTF-8 TOML, or one that
+            lies outside of `inside`.
     """
     item = find_key(dotted_key)
     value = parse_value(dotted_key, raw_value)
@@ -137,20 +142,33 @@ def set_value(path: Path, dotted_key: str, raw_value: str, *, create: bool) -> V
                 f"{path}: {dotted_key} cannot be set without disturbing other settings",
                 hint=f"edit the file by hand: {dotted_key} = {raw_value}",
             )
-        write_file(path, data)
+        write_file(path, data, inside=inside)
     return value
 
 
-def write_file(path: Path, data: bytes, *, exclusive: bool = False) -> None:
+def write_file(
+    path: Path, data: bytes, *, exclusive: bool = False, inside: Path | None = None
+) -> None:
     """Write a file whole or not at all, keeping the mode and owner of what it replaces.
 
     Args:
         exclusive: refuse to replace anything.
+        inside: the corpus whose file it is. A clone can bring a link that leads out of it, and
+            writing where that leads would change a file of the user's; None follows any link.
     Raises:
         FileExistsError: `exclusive`, and something has that name.
-        ConfigError: the directory or file cannot be written.
+        ConfigError: the directory or file cannot be written; code "linked_config": it lies outside
+            of `inside`.
     """
     target = Path(os.path.realpath(path))
+    if inside is not None and not target.is_relative_to(os.path.realpath(inside)):
+        own = shlex.quote(str(path))
+        copy = shlex.quote(f"{path}.copy")
+        raise ConfigError(
+            f"{path} is a link to {target}, outside of the corpus: it is read, never written",
+            hint=f"make it a file of the corpus: cp {own} {copy} && mv {copy} {own}",
+            code="linked_config",
+        )
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         try:

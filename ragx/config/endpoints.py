@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ragx.config.rules import Rejected, Value
-from ragx.config.sections import Embeddings, Expansion
+from ragx.config.sections import Embeddings, Expansion, Rerank
 from ragx.config.table import find_key, keys
 from ragx.errors import ConfigError
 
@@ -18,7 +18,8 @@ BASE_URLS: Mapping[str, str] = {
 """Built-in address per provider: LM Studio's and Ollama's. Others have none."""
 
 _SERVED = ("embeddings", "expansion")
-_NEEDS_NO_KEY = frozenset({"builtin", "sentence-transformers", "onnx", "none"})
+# In this process, or a server of our own that nobody else is told of.
+_NEEDS_NO_KEY = frozenset({"builtin", "sentence-transformers", "onnx", "llama-server", "none"})
 
 
 def default_base_url(
@@ -55,8 +56,10 @@ def default_base_url(
     return filled
 
 
-def resolve_api_key(section: Embeddings | Expansion, *, env: Mapping[str, str]) -> str | None:
-    """Return the key to send to a section's server, None if there is none to send.
+def resolve_api_key(
+    name: str, section: Embeddings | Expansion | Rerank, *, env: Mapping[str, str]
+) -> str | None:
+    """Return the key to send to the server of the section `name`, None if there is none to send.
 
     Raises:
         ConfigError: `api_key_env` names a variable that is not set.
@@ -68,7 +71,6 @@ def resolve_api_key(section: Embeddings | Expansion, *, env: Mapping[str, str]) 
     value = env.get(section.api_key_env)
     if value:
         return value
-    name = type(section).__name__.lower()
     raise ConfigError(
         f"{name}.api_key_env names the variable {section.api_key_env}, which is not set",
         hint=f"export {section.api_key_env}=..., or run: ragx config set {name}.api_key_env ''",

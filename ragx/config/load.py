@@ -41,7 +41,8 @@ class LoadedConfig:
     `root` is the corpus root (the home directory for machine-only settings); `config_path` its
     `ragx.toml`, None if there is none. `overrides` are lines for people, one per corpus value
     that `~/.ragxrc` replaces. `origins` names the source of every dotted key: "default",
-    "ragx.toml", "~/.ragxrc" or "OPENAI_BASE_URL".
+    "ragx.toml", "~/.ragxrc" or "OPENAI_BASE_URL". `home` is where the user's own files are, None if
+    none were to be read.
     """
 
     config: Config
@@ -49,6 +50,7 @@ class LoadedConfig:
     config_path: Path | None
     overrides: tuple[str, ...]
     origins: Mapping[str, str]
+    home: Path | None = None
 
 
 def load_config(root: Path | None, *, env: Mapping[str, str], home: Path | None) -> LoadedConfig:
@@ -90,6 +92,7 @@ def load_config(root: Path | None, *, env: Mapping[str, str], home: Path | None)
         config_path=config_path,
         overrides=tuple(overrides),
         origins=origins,
+        home=home,
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 from ragx.config.load import CONFIG_NAME
 from ragx.errors import ConfigError, UsageError
 
-__all__ = ["INDEX_DIRECTORY", "find_root", "migrate_legacy"]
+__all__ = ["INDEX_DIRECTORY", "find_legacy", "find_root", "migrate_legacy"]
 
 INDEX_DIRECTORY = ".ragx"
 
@@ -42,6 +43,26 @@ def find_root(start: Path, explicit: Path | None) -> Path:
     )
 
 
+def find_legacy(root: Path) -> Path | None:
+    """The file where the settings used to be, if there is one.
+
+    Raises:
+        ConfigError: code "linked_config": a link leads there, as a clone could bring one to files
+            of somebody else.
+    """
+    old = root / INDEX_DIRECTORY / "config.toml"
+    if not os.path.lexists(old):
+        return None
+    for path in (old.parent, old):
+        if stat.S_ISLNK(path.lstat().st_mode):
+            raise ConfigError(
+                f"{path} is a link: settings are not moved out of where it leads",
+                hint=f"rm {shlex.quote(str(path))}",
+                code="linked_config",
+            )
+    return old
+
+
 def migrate_legacy(
     root: Path, *, ask: Callable[[str], bool] | None, notice: Callable[[str], None]
 ) -> None:
@@ -51,10 +72,10 @@ def migrate_legacy(
         ask: puts a yes/no question to a person; None if nobody is there, which means yes.
         notice: receives one line that says what was done.
     Raises:
-        ConfigError: both files exist, the move was declined or failed.
+        ConfigError: both files exist, the move was declined or failed, or as `find_legacy`.
     """
-    old, new = root / INDEX_DIRECTORY / "config.toml", root / CONFIG_NAME
-    if not os.path.lexists(old):
+    old, new = find_legacy(root), root / CONFIG_NAME
+    if old is None:
         return
     command = f"mv {shlex.quote(str(old))} {shlex.quote(str(new))}"
     if os.path.lexists(new):

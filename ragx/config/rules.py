@@ -183,11 +183,12 @@ class EnvName(Rule[str]):
 class Url(Rule[str]):
     """An http(s) address without credentials, query or fragment, or nothing."""
 
-    allowed = "a URL such as http://localhost:1234/v1 (no user, password or query), or empty"
+    # Letters of other scripts can look like the name of somebody else; IDNs are written as xn--.
+    allowed = "a URL such as http://localhost:1234/v1 (ASCII; no user, password, query), or empty"
     plain = True
 
     def check(self, value: object) -> str:
-        if isinstance(value, str) and (not value or _URL.fullmatch(value)) and _storable(value):
+        if isinstance(value, str) and (not value or (value.isascii() and _URL.fullmatch(value))):
             return value
         if isinstance(value, str) and ("@" in value or "?" in value):
             raise Rejected("what is there")  # it may hold a password or a key

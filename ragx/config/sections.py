@@ -13,6 +13,7 @@ __all__ = [
     "Communities",
     "Config",
     "Corpus",
+    "Documents",
     "Embeddings",
     "Expansion",
     "Fusion",
@@ -40,9 +41,30 @@ class Corpus(Section, about="Which files belong to the corpus."):
         Globs(), DEFAULT_EXCLUDE, "Files and directories left out; wins over include."
     )
     respect_gitignore: bool = key(Flag(), True, "Leave out what git ignores.")
-    max_file_bytes: int = key(Int(1, 2**40), 10_485_760, "Larger files are skipped, and said so.")
+    max_file_bytes: int = key(
+        Int(1, 2**40), 10_485_760, "Larger files are skipped, and said so; see also documents."
+    )
     max_files: int = key(Int(0, 2**31), 0, "More files than this are an error; 0 = no limit.")
     follow_symlinks: bool = key(Flag(), False, "Follow links that stay inside the root.")
+
+
+class Documents(
+    Section, about="What one PDF, office document, page, notebook, book or mail may cost."
+):
+    max_file_bytes: int = key(Int(1, 2**31), 33_554_432, "Larger documents are skipped.")
+    max_chars: int = key(
+        Int(1000, 2**31), 2_000_000, "Characters taken from one; what is left out is said."
+    )
+    max_blocks: int = key(
+        Int(10, 2**31), 100_000, "Paragraphs, tables, ... taken from one; likewise."
+    )
+    max_expanded_bytes: int = key(
+        Int(1024, 2**40), 268_435_456, "A document that unpacks to more is skipped."
+    )
+    timeout_s: float = key(Real(0, 3600, above=True), 60.0, "Longest that one may take to read.")
+    max_memory_bytes: int = key(
+        Int(2**26, 2**40), 1_073_741_824, "Most memory that reading one may take."
+    )
 
 
 class Chunking(Section, about="How files are cut. A change needs `ragx index --full`."):
@@ -135,7 +157,9 @@ class Scoring(Section, about="How the stages' scores combine."):
         "capped",
         "capped = fused score plus capped heat; seed = the three-term sum below.",
     )
-    alpha_rerank: float = key(_UNIT, 0.6, "Weight of the reranker in the three-term sum.")
+    alpha_rerank: float = key(
+        _UNIT, 0.6, "Weight of the reranker beside the first stage, and in the three-term sum."
+    )
     beta_heat: float = key(_UNIT, 0.25, "Weight of heat in the three-term sum.")
     gamma_vector: float = key(_UNIT, 0.15, "Weight of vector similarity in the three-term sum.")
     fold_weight: float | Literal["auto"] = key(
@@ -148,16 +172,30 @@ class Scoring(Section, about="How the stages' scores combine."):
 
 class Embeddings(Section, about="The model that turns text into vectors."):
     provider: str = key(
-        Choice("builtin", "openai", "ollama", "none"),
+        Choice(
+            "builtin",
+            "onnx",
+            "openai",
+            "ollama",
+            "llama-server",
+            "sentence-transformers",
+            "none",
+        ),
         "builtin",
         "builtin needs no server; openai = any OpenAI-compatible server; none = words only.",
     )
     base_url: str = key(Url(), "", "Server address; empty = the provider's own default.")
-    model: str = key(Text(), "", "Model name; empty = the provider's own default, if it has one.")
+    model: str = key(
+        Text(), "", "Name on the server, or for onnx and sentence-transformers a directory."
+    )
     doc_prefix: str = key(Text(), "", "Put before every indexed text.")
     query_prefix: str = key(Text(), "", "Put before every query.")
-    batch_size: int = key(Int(1, 2048), 32, "Texts per request.")
-    max_in_flight: int = key(Int(1, 64), 4, "Requests at a time.")
+    batch_size: int | Literal["auto"] = key(
+        Auto(Int(1, 2048)), "auto", "Texts per request; auto = as many as make it faster."
+    )
+    max_in_flight: int | Literal["auto"] = key(
+        Auto(Int(1, 64)), "auto", "Requests at a time; auto = as many as make it faster."
+    )
     timeout_s: float = key(Real(0, 3600, above=True), 60.0, "Seconds to wait for an answer.")
     connect_timeout_s: float = key(
         Real(0, 600, above=True), 5.0, "Seconds to wait for a connection."
@@ -181,21 +219,29 @@ class Expansion(Section, about="Rewording of queries by a chat model (`ragx quer
     model: str = key(Text(), "", "Chat model name.")
     variants: int = key(Int(1, 10), 3, "Rewordings asked for.")
     hyde: bool = key(Flag(), True, "Also ask for a short passage that would answer the query.")
+    timeout_s: float = key(Real(0, 3600, above=True), 120.0, "Seconds to wait for an answer.")
     api_key_env: str = key(
         EnvName(), "", "Variable that holds the key; empty = OPENAI_API_KEY if it is set."
     )
     autostart: bool = key(Flag(), True, "Start a local server that is not running.")
+    gguf: str = key(Text(), "", "Model file for llama-server.")
+    server_bin: str = key(Text(), "", "llama-server program; empty = found on PATH.")
 
 
 class Rerank(Section, about="Second look at the best hits by a cross-encoder (`--rerank`)."):
     enabled: bool = key(Flag(), False, "Whether the stage may be used.")
     provider: str = key(
-        Choice("sentence-transformers", "llama-server", "openai", "onnx", "none"),
+        Choice("sentence-transformers", "onnx", "openai", "llama-server", "none"),
         "sentence-transformers",
-        "sentence-transformers runs in this process; openai = any server with /v1/rerank.",
+        "sentence-transformers and onnx run in this process; openai = any server with /rerank.",
     )
     model: str = key(Text(), "BAAI/bge-reranker-v2-m3", "Hub id, local directory or server model.")
     base_url: str = key(Url(), "", "Server address, for a provider that is a server.")
+    timeout_s: float = key(Real(0, 3600, above=True), 60.0, "Seconds to wait for an answer.")
+    api_key_env: str = key(
+        EnvName(), "", "Variable that holds the key; empty = OPENAI_API_KEY if it is set."
+    )
+    autostart: bool = key(Flag(), True, "Start a local server that is not running.")
     gguf: str = key(Text(), "", "Model file for llama-server.")
     server_bin: str = key(Text(), "", "llama-server program; empty = found on PATH.")
 
@@ -216,6 +262,7 @@ class Config(Section):
     """All sections; `Config()` is `default config`."""
 
     corpus: Corpus = Corpus()
+    documents: Documents = Documents()
     chunking: Chunking = Chunking()
     graph: Graph = Graph()
     traversal: Traversal = Traversal()

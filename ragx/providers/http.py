@@ -9,26 +9,45 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
-from ragx.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ragx.errors import (
+    BadEmbedding,
+    ConfigError,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+)
+from ragx.providers.address import is_local
+from ragx.providers.pacing import Gate, Sizes
 from ragx.providers.retry import CircuitBreaker, Clock, Kind, RetryPolicy, retry_after_s
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Classify", "ServerClient", "translate"]
+    from ragx.providers.sse import EventStream
+
+__all__ = ["Classify", "ServerClient", "check_address", "check_key", "clean", "translate"]
 
 T = TypeVar("T")
 Classify = Callable[[int, str], ProviderError | None]
 
 MAX_REPLY_BYTES = 256 * 1024 * 1024
 _EXCERPT_CHARS = 300
-_LOOPBACK = re.compile(r"localhost|.+\.localhost|127(\.\d{1,3}){3}|::1", re.IGNORECASE)
+_KEY_HEAD = 6
+# No list of models is nested that deep.
+_MAX_DEPTH = 32
 _CONTENT_STATUSES = frozenset({400, 413, 422})
 _BUSY_STATUSES = frozenset({408, 409, 425, 502, 503, 504})
+# What a server with less to do would not have done.
+_OVERLOAD = frozenset({"rate", "busy", "timeout"})
+# What a server in front of the model's own says when that one is silent or has broken off.
+_GATEWAY_STATUSES = frozenset({408, 502, 504})
 
 
 class _Failed(Exception):
@@ -39,6 +58,35 @@ class _Failed(Exception):
         self.kind = kind
         self.error = error
         self.wait_s = wait_s
+
+
+class _Tries:
+    """The failures of one request so far, and what the policy says after the last one."""
+
+    def __init__(self, policy: RetryPolicy, once: Collection[Kind]) -> None:
+        self._policy = policy
+        self._once = once
+        self._failures: Counter[Kind] = Counter()
+
+    @property
+    def total(self) -> int:
+        return self._failures.total()
+
+    def note(self, failed: _Failed) -> None:
+        self._failures[failed.kind] += 1
+
+    def allow_another(self, failed: _Failed) -> bool:
+        policy, kind = self._policy, failed.kind
+        if kind in self._once or self.total >= policy.most_attempts:
+            return False
+        if self._failures[kind] >= policy.attempts.get(kind, 1):
+            return False
+        return self.pause_s(failed) <= policy.max_pause_s
+
+    def pause_s(self, failed: _Failed) -> float:
+        own = self._policy.pause_s[failed.kind] * float(2 ** (self._failures[failed.kind] - 1))
+        # "0", or a date that is past by this clock, would use up all attempts within a moment.
+        return max(own, failed.wait_s or 0.0)
 
 
 class ServerClient:
@@ -53,6 +101,9 @@ class ServerClient:
         timeout_s: float = 60.0,
         connect_timeout_s: float = 5.0,
         max_connections: int = 4,
+        adaptive: bool = False,
+        start: int | None = None,
+        sizes: Sizes | None = None,
         policy: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -64,24 +115,40 @@ class ServerClient:
             api_key: sent as a bearer token when not empty.
             timeout_s: the longest one answer may take.
             connect_timeout_s: the longest a connection may take to open.
-            max_connections: requests in flight.
+            max_connections: requests in flight, at most.
+            adaptive: whether how many of them make the server fastest is found out.
+            start: how many that is to begin with; None for one.
+            sizes: bounds of how much one request may hold, if that is found out, too.
             policy: retries.
             clock: for tests.
         Raises:
             ConfigError: the URL or the key cannot be used.
         """
         self._section = section
-        self._url = _checked_url(base_url, section)
-        self._api_key = _checked_key(api_key, section)
+        self._url = check_address(base_url, section)
+        self._api_key = check_key(api_key, section)
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._max_connections = max_connections
         self._policy = policy or RetryPolicy()
         self._clock = clock or Clock()
         self._breaker = CircuitBreaker(self._clock.monotonic)
+        self._gate = Gate(
+            max_connections,
+            clock=self._clock,
+            start=start,
+            adaptive=adaptive,
+            patience_s=timeout_s / 8,
+            sizes=sizes,
+        )
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None
+
+    @property
+    def gate(self) -> Gate:
+        """What all requests pass: how many the server is given at once, and how large."""
+        return self._gate
 
     def post(
         self,
@@ -91,6 +158,11 @@ class ServerClient:
         subject: str,
         parse: Callable[[object], T],
         classify: Classify | None = None,
+        weight: float = 1.0,
+        size: int = 1,
+        events: EventStream | None = None,
+        once: Collection[Kind] = (),
+        trial: bool = False,
     ) -> T:
         """Send a JSON body and return what `parse` makes of the JSON reply.
 
@@ -98,49 +170,103 @@ class ServerClient:
             path: appended to the base URL, such as "/embeddings".
             body: JSON-ready; lone surrogates are sent as "?".
             subject: what was asked for, such as "model 'bge-m3'"; named in errors.
-            parse: takes the JSON value apart; its ProviderErrors are passed on, untried again.
+            parse: takes the JSON value apart. After a BadEmbedding without a scope the request is
+                sent again; its other ProviderErrors are final.
             classify: given status and message of a refusal, the error that fits better; such an
                 error is final.
+            weight: the work that the body asks for, in any unit, to measure the server's speed.
+            size: how many texts the body holds.
+            events: takes the reply as it comes if the server sends events; `parse` gets None then,
+                the time limit holds for each of them, and once there was one nothing is sent again.
+            once: kinds of failure after which the caller has something better to send than the
+                same again.
+            trial: send it even while the circuit is open; an answer closes that.
         Raises:
-            ProviderUnavailable: nothing answered, or nothing usable, after all retries.
+            ProviderUnavailable: nothing answered, or nothing usable, after all retries. Its scope
+                is "exchange" where that may be due to the server or to this body.
             ProviderRefused: the server said no.
             ProviderError: what `classify` made of a refusal, or `parse` of a reply.
         """
         payload = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(
             "utf-8", "replace"
         )
-        attempt = 0
+        tries = _Tries(self._policy, once)
         while True:
-            self._breaker.check()
-            attempt += 1
+            if not trial:
+                self._breaker.check()
             try:
-                reply = self._attempt(path, payload, subject, classify)
+                parsed = self._paced(
+                    path, payload, subject, parse, classify, weight, size, tries, events
+                )
             except _Failed as failed:
-                if attempt < self._policy.attempts.get(failed.kind, 1):
-                    pause = failed.wait_s
-                    if pause is None:
-                        pause = self._policy.pause_s[failed.kind] * 2 ** (attempt - 1)
-                    if pause <= self._policy.max_pause_s:
-                        self._pause(pause)
-                        continue
+                begun = events is not None and events.n_events > 0
+                if not begun and tries.allow_another(failed):
+                    if not _for_all(failed):
+                        self._pause(tries.pause_s(failed))
+                    continue
                 self._breaker.failed(failed.kind, failed.error)
-                failed.error.details["attempts"] = attempt
+                failed.error.details["attempts"] = tries.total
                 raise failed.error from failed.__cause__
-            try:
-                parsed = parse(reply)
-            except ProviderError as error:
-                self._breaker.failed("content", error)
-                raise
             self._breaker.succeeded()
             return parsed
+
+    def get(self, path: str, *, subject: str, parse: Callable[[object], T]) -> T:
+        """Ask for a JSON document, once, and return what `parse` makes of it.
+
+        Its texts come to `parse` without the key and control characters, and cut off if they are
+        very long: names out of it are shown.
+
+        Raises:
+            ProviderUnavailable: nothing usable answers.
+            ProviderRefused: the server said no.
+            ProviderError: what `parse` made of the reply.
+        """
+        try:
+            return parse(_cleaned(self._attempt("GET", path, None, subject, None), self._api_key))
+        except _Failed as failed:
+            raise failed.error from failed.__cause__
 
     def close(self) -> None:
         """Close connections and wake whoever waits for a retry; nothing can be sent after it."""
         self._closed.set()
+        self._gate.close()
         with self._lock:
             if self._client is not None:
                 self._client.close()
                 self._client = None
+
+    def _paced(
+        self,
+        path: str,
+        payload: bytes,
+        subject: str,
+        parse: Callable[[object], T],
+        classify: Classify | None,
+        weight: float,
+        size: int,
+        tries: _Tries,
+        events: EventStream | None,
+    ) -> T:
+        """One attempt, as soon as the gate lets it pass."""
+        entered = self._gate.enter()
+        if entered is None:
+            raise ProviderUnavailable(f"{self._shown('')}: the connection was closed")
+        done = 0.0
+        try:
+            reply = self._attempt("POST", path, payload, subject, classify, events)
+            parsed = _parse_reply(parse, reply, self._api_key)
+            done = weight
+        except _Failed as failed:
+            tries.note(failed)
+            if failed.kind in _OVERLOAD:
+                pause = None
+                if _for_all(failed) and tries.allow_another(failed):
+                    pause = tries.pause_s(failed)
+                self._gate.complain(entered, pause)
+            raise
+        finally:
+            self._gate.leave(entered, done, size)
+        return parsed
 
     def _pause(self, seconds: float) -> None:
         if self._clock.sleep is not None:
@@ -151,7 +277,13 @@ class ServerClient:
             raise ProviderUnavailable(f"{self._shown('')}: the connection was closed")
 
     def _attempt(
-        self, path: str, payload: bytes, subject: str, classify: Classify | None
+        self,
+        method: str,
+        path: str,
+        payload: bytes | None,
+        subject: str,
+        classify: Classify | None,
+        events: EventStream | None = None,
     ) -> object:
         import httpx
 
@@ -159,12 +291,22 @@ class ServerClient:
         client = self._open()
         deadline = self._clock.monotonic() + self._connect_timeout_s + self._timeout_s
         content = bytearray()
+        n_bytes = 0
+        streamed = False
+        if events is not None:
+            events.begin()
         try:
-            with client.stream("POST", self._target(path), content=payload) as response:
+            with client.stream(method, self._target(path), content=payload) as response:
+                kind = response.headers.get("Content-Type", "")
+                streamed = response.is_success and kind.startswith("text/event-stream")
                 # A server that sends a byte now and then never meets the read timeout.
                 for part in response.iter_bytes():
-                    content += part
-                    if len(content) > MAX_REPLY_BYTES:
+                    n_bytes += len(part)
+                    if events is None or not streamed:
+                        content += part
+                    elif events.feed(part):
+                        deadline = self._clock.monotonic() + self._timeout_s
+                    if n_bytes > MAX_REPLY_BYTES:
                         raise _Failed(
                             "denied", ProviderRefused(f"{shown}: the reply is absurdly large")
                         )
@@ -179,22 +321,30 @@ class ServerClient:
             raise _Failed(
                 "transport", ProviderUnavailable(f"{shown}: the connection was closed")
             ) from exc
+        except ValueError as exc:
+            raise _Failed("denied", ProviderRefused(f"{shown}: {exc}")) from exc
+        if events is not None and streamed:
+            events.end()
+            return None
         if response.is_success:
-            return self._parsed(bytes(content), shown)
+            return self._parsed(content, shown)
         raise self._refusal(response, bytes(content), shown, subject, classify)
 
     def _translated(self, exc: Exception, shown: str) -> _Failed:
         kind, error = translate(exc, shown, self._section, self._api_key)
         return _Failed(kind, error)
 
-    def _parsed(self, content: bytes, shown: str) -> object:
+    def _parsed(self, content: bytes | bytearray, shown: str) -> object:
         try:
-            parsed: object = json.loads(content)
+            parsed = _loads(content)
         except (ValueError, RecursionError) as exc:
             # Nothing, or a beginning of JSON: cut off on the way.
             if content.lstrip()[:1] in (b"", b"{", b"["):
                 failed = _Failed(
-                    "transport", ProviderUnavailable(f"{shown}: the reply breaks off: {exc}")
+                    "transport",
+                    ProviderUnavailable(
+                        f"{shown}: the reply breaks off: {exc}", details={"scope": "exchange"}
+                    ),
                 )
             else:
                 failed = _Failed(
@@ -228,6 +378,8 @@ class ServerClient:
             wait_s = retry_after_s(response.headers.get("Retry-After"), self._clock.wall())
             what = "asks for fewer requests" if status == 429 else "is not ready"
             asked = f" (wait {wait_s:.0f} s)" if wait_s is not None else ""
+            if status in _GATEWAY_STATUSES:
+                details["scope"] = "exchange"
             error: ProviderError = ProviderUnavailable(
                 f"{shown} {what}: status {status}{asked}{said}",
                 hint="try again later",
@@ -284,7 +436,7 @@ class ServerClient:
                     limits=httpx.Limits(max_connections=self._max_connections),
                     follow_redirects=False,
                     # A local server is never reached through the environment's proxy.
-                    trust_env=not _LOOPBACK.fullmatch(self._url.hostname or ""),
+                    trust_env=not is_local(self._url.geturl()),
                     # Reading the certificate store takes 20 ms that plain http has no use for.
                     verify=self._url.scheme == "https",
                 )
@@ -301,6 +453,47 @@ class ServerClient:
 
     def _shown(self, path: str) -> str:
         return self._url._replace(path=self._url.path.rstrip("/") + path, query="").geturl()
+
+
+@cache
+def _fast_loads() -> Callable[[bytes | bytearray], object] | None:
+    try:
+        import orjson
+    except ImportError:
+        # No wheel for this interpreter: a third of the speed, the same values.
+        return None
+    loads: Callable[[bytes | bytearray], object] = orjson.loads
+    return loads
+
+
+def _loads(content: bytes | bytearray) -> object:
+    """The value of a JSON text; raises ValueError or RecursionError."""
+    fast = _fast_loads()
+    if fast is not None:
+        # What it refuses, such as NaN, `json` may take; and the words about a fault stay the same.
+        with suppress(ValueError):
+            return fast(content)
+    value: object = json.loads(content)
+    return value
+
+
+def _for_all(failed: _Failed) -> bool:
+    """Whether the server has asked everybody to wait, not this request alone."""
+    return failed.kind == "rate" or (failed.kind == "busy" and failed.wait_s is not None)
+
+
+def _parse_reply(parse: Callable[[object], T], reply: object, api_key: str | None) -> T:
+    try:
+        return parse(reply)
+    except ProviderError as error:
+        # It may quote the reply.
+        error.message = _without_key(error.message, api_key)
+        error.hint = _without_key(error.hint, api_key)
+        error.args = (error.message,)
+        kind: Kind = "content"
+        if isinstance(error, BadEmbedding):
+            kind = "classified" if "scope" in error.details else "reply"
+        raise _Failed(kind, error) from error.__cause__
 
 
 def translate(
@@ -324,7 +517,7 @@ def translate(
     if isinstance(exc, httpx.TooManyRedirects | httpx.HTTPStatusError | httpx.CookieConflict):
         return "denied", ProviderRefused(f"{shown}: unexpected reply ({type(exc).__name__})")
     if isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout):
-        why = _clean(str(exc), api_key) or type(exc).__name__
+        why = clean(str(exc), api_key) or type(exc).__name__
         return "connect", ProviderUnavailable(
             f"{shown} cannot be reached: {why}",
             hint=f"start the server or check {section}.base_url; `ragx doctor` tests it",
@@ -341,19 +534,26 @@ def translate(
             f"{shown} did not answer in time ({type(exc).__name__})",
             hint=f"raise {section}.timeout_s or check the server",
             code="provider_timeout",
-            details={"scope": "server"},
+            details={"scope": "exchange"},
         )
     # Broken off, garbled or misread: NetworkError, RemoteProtocolError, DecodingError, ...
     return "transport", ProviderUnavailable(
         f"{shown}: the connection broke ({type(exc).__name__})",
         hint="check the server's log",
-        details={"scope": "server"},
+        details={"scope": "exchange"},
     )
 
 
-def _checked_url(base_url: str, section: str) -> SplitResult:
+def check_address(base_url: str, section: str) -> SplitResult:
+    """Take a server's address apart.
+
+    Raises:
+        ConfigError: it is none, or holds a name or password.
+    """
     name = f"{section}.base_url"
-    hint = f"ragx config set {name} http://localhost:1234/v1"
+    # LM Studio, whose port the other is, does not rerank.
+    port = 8012 if section == "rerank" else 1234
+    hint = f"ragx config set {name} http://localhost:{port}/v1"
     if not base_url.strip():
         raise ConfigError(f"{name} is not set", hint=hint)
     try:
@@ -371,7 +571,12 @@ def _checked_url(base_url: str, section: str) -> SplitResult:
     return url._replace(fragment="")
 
 
-def _checked_key(api_key: str | None, section: str) -> str | None:
+def check_key(api_key: str | None, section: str) -> str | None:
+    """Return the key to send, None if there is none.
+
+    Raises:
+        ConfigError: it holds characters that cannot be sent.
+    """
     key = (api_key or "").strip()
     # httpx and h11 quote a header they cannot send, key and all.
     if not re.fullmatch(r"[!-~]*", key):
@@ -395,19 +600,43 @@ def _error_message(content: bytes, api_key: str | None) -> str:
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError):
-        return "" if text.lstrip().startswith("<") else _clean(text, api_key)
+        return "" if text.lstrip().startswith("<") else clean(text, api_key)
     for _ in range(4):
         if isinstance(found, dict):
             keys = ("error", "message", "detail", "msg", "errors")
             found = next((found[key] for key in keys if found.get(key)), "")
         elif isinstance(found, list):
             found = found[0] if found else ""
-    return _clean(found, api_key) if isinstance(found, str) else ""
+    return clean(found, api_key) if isinstance(found, str) else ""
 
 
-def _clean(text: str, api_key: str | None) -> str:
+def clean(text: str, api_key: str | None) -> str:
     """Make foreign text fit for one line on a terminal, without the key."""
+    text = " ".join(_without_key(text, api_key)[:4000].split())
+    return text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}..."
+
+
+def _without_key(text: str, api_key: str | None) -> str:
+    """Text without the key, parts of it, and what a terminal would obey."""
+    text = "".join(c if c.isprintable() else " " for c in text)
     if api_key:
         text = text.replace(api_key, "***")
-    text = " ".join("".join(c if c.isprintable() else " " for c in text[:4000]).split())
-    return text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}..."
+        if len(api_key) > 2 * _KEY_HEAD:
+            # Servers that shorten a key when they quote it still show a part.
+            text = re.sub(re.escape(api_key[:_KEY_HEAD]) + r"[^\s\"']*", "***", text)
+    return text
+
+
+def _cleaned(value: object, api_key: str | None, depth: int = 0) -> object:
+    """A JSON value in which every text is fit to be shown; what lies very deep is left out."""
+    if isinstance(value, str):
+        return clean(value, api_key)
+    if isinstance(value, list | dict) and depth >= _MAX_DEPTH:
+        return None
+    if isinstance(value, list):
+        return [_cleaned(item, api_key, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {
+            clean(name, api_key): _cleaned(item, api_key, depth + 1) for name, item in value.items()
+        }
+    return value

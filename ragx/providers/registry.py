@@ -1,24 +1,52 @@
-"""From `[embeddings]` settings to an embedder, importing only the backend that is asked for."""
+"""From settings to a model, importing only the backend that is asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ragx.errors import ConfigError
-from ragx.providers.base import Embedder, EmbeddingOptions
+from ragx.providers.base import (
+    Embedder,
+    EmbeddingOptions,
+    ExpansionOptions,
+    Generator,
+    Notice,
+    Reranker,
+    RerankOptions,
+    no_notice,
+)
 
-__all__ = ["PROVIDERS", "fingerprint", "open_embedder"]
+__all__ = [
+    "PROVIDERS",
+    "fingerprint",
+    "open_embedder",
+    "open_generator",
+    "open_reranker",
+]
 
-PROVIDERS = ("builtin", "openai", "ollama", "none")
-# Ollama speaks the same protocol; it differs in its default address alone, which settings fill in.
-_SERVERS = ("openai", "ollama")
+PROVIDERS = (
+    "builtin",
+    "onnx",
+    "openai",
+    "ollama",
+    "llama-server",
+    "sentence-transformers",
+    "none",
+)
+# They speak one protocol and differ in how the server comes about.
+_SERVERS = ("openai", "ollama", "llama-server")
 
 
-def open_embedder(options: EmbeddingOptions) -> Embedder | None:
+def open_embedder(options: EmbeddingOptions, *, notice: Notice = no_notice) -> Embedder | None:
     """Make the embedder that the options name; models load and servers are asked on first use.
 
+    Args:
+        notice: told what is started on the way.
     Returns:
         None for provider "none".
     Raises:
         ConfigError: unknown provider, or options it cannot use.
+        MissingDependency: the provider's library is not installed.
     """
     if options.provider == "builtin":
         from ragx.providers.builtin import BuiltinEmbedder
@@ -27,8 +55,16 @@ def open_embedder(options: EmbeddingOptions) -> Embedder | None:
     if options.provider in _SERVERS:
         from ragx.providers.openai import OpenAIEmbedder
 
-        return OpenAIEmbedder(options)
-    _require_none(options)
+        return OpenAIEmbedder(options, notice=notice)
+    if options.provider == "onnx":
+        from ragx.providers.onnx import OnnxEmbedder
+
+        return OnnxEmbedder(options)
+    if options.provider == "sentence-transformers":
+        from ragx.providers.torch import TorchEmbedder
+
+        return TorchEmbedder(options)
+    _require_none("embeddings", options.provider, PROVIDERS)
     return None
 
 
@@ -48,18 +84,70 @@ def fingerprint(options: EmbeddingOptions) -> str:
         from ragx.providers import openai
 
         return openai.fingerprint(options)
-    _require_none(options)
+    if options.provider == "onnx":
+        from ragx.providers import onnx
+
+        return onnx.fingerprint(options)
+    if options.provider == "sentence-transformers":
+        from ragx.providers import torch
+
+        return torch.fingerprint(options)
+    _require_none("embeddings", options.provider, PROVIDERS)
     return "none"
 
 
-def _require_none(options: EmbeddingOptions) -> None:
-    if options.provider == "none":
+def open_reranker(options: RerankOptions, *, notice: Notice = no_notice) -> Reranker:
+    """Make the reranker that the options name; models load and servers are asked on first use.
+
+    Raises:
+        ConfigError: unknown provider, "none", or options it cannot use.
+        MissingDependency: the provider's library is not installed.
+    """
+    if options.provider in ("openai", "llama-server"):
+        from ragx.providers.rerank import ServerReranker
+
+        return ServerReranker(options, notice=notice)
+    if options.provider == "onnx":
+        from ragx.providers.onnx import OnnxReranker
+
+        return OnnxReranker(options)
+    if options.provider == "sentence-transformers":
+        from ragx.providers.torch import TorchReranker
+
+        return TorchReranker(options)
+    known = ("sentence-transformers", "onnx", "openai", "llama-server")
+    _require_none("rerank", options.provider, known)
+    raise _no_provider("rerank", known)
+
+
+def open_generator(options: ExpansionOptions, *, notice: Notice = no_notice) -> Generator:
+    """Make the chat model that the options name; its server is asked on first use.
+
+    Raises:
+        ConfigError: unknown provider, "none", or options it cannot use.
+    """
+    if options.provider in _SERVERS:
+        from ragx.providers.chat import ServerGenerator
+
+        return ServerGenerator(options, notice=notice)
+    _require_none("expansion", options.provider, _SERVERS)
+    raise _no_provider("expansion", _SERVERS)
+
+
+def _no_provider(section: str, known: Sequence[str]) -> ConfigError:
+    return ConfigError(
+        f'{section}.provider is "none"', hint=f"ragx config set {section}.provider {known[0]}"
+    )
+
+
+def _require_none(section: str, provider: str, known: Sequence[str]) -> None:
+    if provider == "none":
         return
     from difflib import get_close_matches
 
-    near = get_close_matches(options.provider, PROVIDERS) or PROVIDERS
+    near = get_close_matches(provider, known) or known
     raise ConfigError(
-        f"embeddings.provider {options.provider!r} is unknown",
+        f"{section}.provider {provider!r} is unknown",
         hint=f"use {' or '.join(near)}",
-        details={"allowed": list(PROVIDERS)},
+        details={"allowed": list(known)},
     )

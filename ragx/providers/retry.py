@@ -14,11 +14,20 @@ from ragx.errors import ProviderError
 __all__ = ["CircuitBreaker", "Clock", "Kind", "RetryPolicy", "retry_after_s"]
 
 # connect: nothing listens. timeout: it listens and is silent. transport: the exchange broke off.
-# rate: 429. busy: 503 and the like. fault: any other 5xx. content: this body was refused, or the
-# reply is unusable. classified: refused for a reason the caller recognised. denied: no body at
-# all would be accepted (401, 404, ...).
+# rate: 429. busy: 503 and the like. fault: any other 5xx. reply: an answer that is not what was
+# asked for. content: this body was refused. classified: refused for a reason the caller recognised.
+# denied: no body at all would be accepted (401, 404, ...).
 Kind = Literal[
-    "connect", "timeout", "transport", "rate", "busy", "fault", "content", "classified", "denied"
+    "connect",
+    "timeout",
+    "transport",
+    "rate",
+    "busy",
+    "fault",
+    "reply",
+    "content",
+    "classified",
+    "denied",
 ]
 
 
@@ -35,15 +44,18 @@ class Clock:
 class RetryPolicy:
     """How often and after what pause a failed request is sent again; fixed, without chance.
 
-    `attempts` counts the first one. The pause before attempt n + 1 is `pause_s * 2**(n - 1)`,
-    unless the server names another; a server that asks for more than `max_pause_s` is given up.
-    A kind that is not listed is never tried again.
+    `attempts` counts the failures of one kind, the last one included, so that a fault of another
+    kind takes nothing away from them; of all kinds together there are `most_attempts`. The pause
+    after the nth failure of a kind is `pause_s * 2**(n - 1)`, or what the server asks for if that
+    is longer; a server that asks for more than `max_pause_s` is given up. A kind that is not listed
+    is never tried again.
     """
 
     attempts: Mapping[Kind, int] = field(
         # A refused connection may be a server that is starting; a silent one has already cost
         # the whole timeout; 429 without a date needs the most patience; "fault" is a plain 500,
-        # which is as often about the content.
+        # which is as often about the content; an answer with too few vectors, or a NaN in one, is
+        # mostly right the next time.
         default_factory=lambda: {
             "connect": 3,
             "timeout": 2,
@@ -51,6 +63,7 @@ class RetryPolicy:
             "rate": 6,
             "busy": 5,
             "fault": 3,
+            "reply": 3,
         }
     )
     pause_s: Mapping[Kind, float] = field(
@@ -61,9 +74,11 @@ class RetryPolicy:
             "rate": 1.0,
             "busy": 0.5,
             "fault": 0.5,
+            "reply": 0.25,
         }
     )
     max_pause_s: float = 120.0
+    most_attempts: int = 12
 
 
 class CircuitBreaker:
@@ -82,6 +97,7 @@ class CircuitBreaker:
         "rate": 5,
         "busy": 5,
         "fault": 10,
+        "reply": 10,
         "content": 10,
     }
 
@@ -108,12 +124,13 @@ class CircuitBreaker:
                 self._closed_until = self._now() + self._open_s
                 return
             error = self._error
+        scope = "exchange" if error.details.get("scope") == "exchange" else "server"
         raise type(error)(
             error.message,
             hint=error.hint,
             code=error.code,
             # What opened the circuit is no statement about the text at hand.
-            details={**error.details, "scope": "server", "circuit": "open"},
+            details={**error.details, "scope": scope, "circuit": "open"},
         )
 
     def succeeded(self) -> None:
@@ -126,7 +143,7 @@ class CircuitBreaker:
     def failed(self, kind: Kind, error: ProviderError) -> None:
         """Note a request that failed for good."""
         with self._lock:
-            if kind == "classified" or (kind == "content" and self._has_succeeded):
+            if kind == "classified" or (kind in ("content", "reply") and self._has_succeeded):
                 return
             count = self._failures.get(kind, 0) + 1
             self._failures[kind] = count

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-__all__ = ["encodable", "estimate_tokens", "segments", "windows"]
+__all__ = ["encodable", "estimate_tokens", "halves", "rough_tokens", "segments", "windows"]
 
 # Two special tokens frame a text in BERT-like models; others add fewer.
 _SPECIAL_TOKENS = 2
+# Words as one finds them in names, too: `parseHTTPReply` is three.
+_MAX_WORD = 60
+_WORDS = re.compile(rb"[A-Z]?[a-z]{1,%d}|[A-Z]{1,%d}" % (_MAX_WORD - 1, _MAX_WORD))
+_WORD_COST = [-(-length // (5 if length <= 10 else 3)) for length in range(_MAX_WORD + 1)]
+# Base64 and the like: its short words are no words at all.
+_DENSE = re.compile(rb"[A-Za-z0-9+/_-]{40,}")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
+_DIGITS = b"0123456789"
+_SPACES = b" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
+_NO_SIGNS = _LETTERS + _DIGITS + _SPACES
+_NO_DIGITS = bytes(code for code in range(256) if code not in _DIGITS)
 
 
 def encodable(text: str) -> str:
@@ -22,13 +35,47 @@ def encodable(text: str) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """Guess the tokens of a text for a model whose tokenizer is unknown.
+    """Guess, rather too high than too low, the tokens of a text for a tokenizer that is unknown.
 
-    Four ASCII characters or one other character make a token: English prose comes out slightly
-    high, Chinese about right.
+    Words, numbers and signs are costed by what WordPiece makes of them: of windows of 1,200
+    characters of prose, source code, headers and base64 one in a hundred comes out lower than the
+    true count, by a fiftieth; English prose comes out two fifths too high.
     """
-    n_ascii = len(text.encode("ascii", "ignore"))
-    return -(-n_ascii // 4) + (len(text) - n_ascii) + _SPECIAL_TOKENS
+    ascii_text = text
+    n = text.count("\n")
+    if not text.isascii():
+        beyond = "".join(_BEYOND_ASCII.findall(text))
+        ascii_text = _BEYOND_ASCII.sub(" ", text)
+        n += 2 * len(beyond) - sum(map(str.isalpha, beyond))
+    data = ascii_text.encode("ascii")
+    n += sum(map(_WORD_COST.__getitem__, map(len, _WORDS.findall(data))))
+    n += len(data.translate(None, _NO_SIGNS))
+    n += -(-len(data.translate(None, _NO_DIGITS)) * 2 // 3)
+    n += sum(map(len, _DENSE.findall(data))) // 8
+    return -(-n * 6 // 5) + _SPECIAL_TOKENS
+
+
+def rough_tokens(text: str) -> int:
+    """Size of a text for batches, quickly: about a third high for English, right for Chinese."""
+    return len(text.encode("utf-8", "replace")) // 3 + _SPECIAL_TOKENS
+
+
+def halves(text: str) -> tuple[str, str]:
+    """Cut a text near its middle, before white space where some is near; the parts join to it."""
+    middle = len(text) // 2
+    reach = max(1, len(text) // 8)
+    near = [
+        at
+        for at in (
+            text.rfind("\n", middle - reach, middle + 1),
+            text.find("\n", middle, middle + reach),
+            text.rfind(" ", middle - reach, middle + 1),
+            text.find(" ", middle, middle + reach),
+        )
+        if at > 0
+    ]
+    cut = min(near, key=lambda at: abs(at - middle), default=max(1, middle))
+    return text[:cut], text[cut:]
 
 
 def segments(text: str, size: int, longest: int) -> Iterator[tuple[int, int]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -98,6 +99,42 @@ def test_the_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
     assert real.read_text(encoding="utf-8") == "[rerank]\nenabled = true\n"
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
     assert sorted(item.name for item in tmp_path.iterdir()) == [".ragxrc", "dotfiles"]
+
+
+def test_a_link_out_of_the_corpus_is_not_written_through(tmp_path: Path) -> None:
+    root, outside = tmp_path / "it's a corpus", tmp_path / "settings.toml"
+    root.mkdir()
+    text = "[query]\ntop = 5\n"
+    outside.write_text(text, encoding="utf-8")
+    path = root / "ragx.toml"
+    path.symlink_to(outside)
+    for write in (
+        lambda: set_value(path, "query.top", "6", create=True, inside=root),
+        lambda: write_file(path, b"", inside=root),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            write()
+        assert caught.value.code == "linked_config"
+        assert outside.read_text(encoding="utf-8") == text
+    assert set_value(path, "query.top", "5", create=True, inside=root) == 5  # is there already
+    subprocess.run(
+        caught.value.hint.partition(": ")[2], shell=True, check=True, stdin=subprocess.DEVNULL
+    )
+    set_value(path, "query.top", "6", create=True, inside=root)
+    assert outside.read_text(encoding="utf-8") == text
+    assert path.read_text(encoding="utf-8") == text.replace("5", "6")
+
+
+def test_links_within_the_corpus_and_to_it_are_followed(tmp_path: Path) -> None:
+    root, link = tmp_path / "corpus", tmp_path / "link"
+    (root / "conf").mkdir(parents=True)
+    real = root / "conf" / "ragx.toml"
+    real.write_text("[query]\ntop = 5\n", encoding="utf-8")
+    (root / "ragx.toml").symlink_to("conf/ragx.toml")
+    link.symlink_to(root)
+    set_value(link / "ragx.toml", "query.top", "6", create=True, inside=link)
+    assert real.read_text(encoding="utf-8") == "[query]\ntop = 6\n"
+    assert (root / "ragx.toml").is_symlink()
 
 
 def test_a_value_that_is_there_already_is_not_written_again(tmp_path: Path) -> None:

@@ -69,17 +69,20 @@ def test_a_variable_that_is_no_address_is_refused_only_where_it_applies(tmp_path
 
 def test_keys_come_from_the_named_variable_or_the_usual_one() -> None:
     env = {"OPENAI_API_KEY": "usual", "MINE": "mine"}
-    assert resolve_api_key(Embeddings(provider="openai"), env=env) == "usual"
-    assert resolve_api_key(Embeddings(provider="openai", api_key_env="MINE"), env=env) == "mine"
-    assert resolve_api_key(Expansion(), env=env) == "usual"
-    assert resolve_api_key(Expansion(), env={}) is None
-    assert resolve_api_key(Expansion(), env={"OPENAI_API_KEY": ""}) is None
-    assert resolve_api_key(Embeddings(), env=env) is None
+    assert resolve_api_key("embeddings", Embeddings(provider="openai"), env=env) == "usual"
+    assert (
+        resolve_api_key("embeddings", Embeddings(provider="openai", api_key_env="MINE"), env=env)
+        == "mine"
+    )
+    assert resolve_api_key("expansion", Expansion(), env=env) == "usual"
+    assert resolve_api_key("expansion", Expansion(), env={}) is None
+    assert resolve_api_key("expansion", Expansion(), env={"OPENAI_API_KEY": ""}) is None
+    assert resolve_api_key("embeddings", Embeddings(), env=env) is None
 
 
 @pytest.mark.parametrize("env", [{}, {"MINE": ""}, {"OPENAI_API_KEY": "usual"}])
 def test_a_named_variable_that_is_unset_is_an_error(env: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=r"expansion\.api_key_env .* MINE.* not set") as caught:
-        resolve_api_key(Expansion(api_key_env="MINE"), env=env)
+        resolve_api_key("expansion", Expansion(api_key_env="MINE"), env=env)
     assert caught.value.code == "api_key_unset"
     assert "usual" not in caught.value.message + caught.value.hint

@@ -92,3 +92,27 @@ def test_settings_in_both_places_are_an_error(tmp_path: Path) -> None:
 
 def test_nothing_old_is_nothing_to_do(tmp_path: Path) -> None:
     migrate_legacy(tmp_path, ask=None, notice=silent)
+
+
+@pytest.mark.parametrize("which", [".ragx", ".ragx/config.toml"])
+def test_settings_are_not_moved_out_of_where_a_link_leads(tmp_path: Path, which: str) -> None:
+    theirs, root = tmp_path / "theirs", tmp_path / "it's a clone"
+    theirs.mkdir()
+    (theirs / "config.toml").write_text("[query]\ntop = 4\n", encoding="utf-8")
+    link = root / which
+    link.parent.mkdir(parents=True)
+    link.symlink_to(theirs if which == ".ragx" else theirs / "config.toml")
+    with pytest.raises(ConfigError) as caught:
+        migrate_legacy(root, ask=None, notice=silent)
+    assert caught.value.code == "linked_config"
+    assert caught.value.hint == f"rm {shlex.quote(str(link))}"
+    assert (theirs / "config.toml").is_file()
+    assert not (root / "ragx.toml").exists()
+    link.unlink()  # what the hint says
+    migrate_legacy(root, ask=None, notice=silent)
+
+
+def test_a_linked_index_without_settings_is_none_of_this_ones_business(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / ".ragx").symlink_to("theirs")
+    migrate_legacy(tmp_path, ask=None, notice=silent)

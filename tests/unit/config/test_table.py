@@ -12,6 +12,12 @@ PROMISED = {
     "corpus.max_file_bytes": 10_485_760,
     "corpus.max_files": 0,
     "corpus.follow_symlinks": False,
+    "documents.max_file_bytes": 33554432,
+    "documents.max_chars": 2000000,
+    "documents.max_blocks": 100000,
+    "documents.max_expanded_bytes": 268435456,
+    "documents.timeout_s": 60.0,
+    "documents.max_memory_bytes": 1073741824,
     "chunking.size_tokens": "auto",
     "chunking.overlap": 0.15,
     "chunking.max_chunk_chars": 20_000,
@@ -46,14 +52,14 @@ PROMISED = {
     "embeddings.model": "",
     "embeddings.doc_prefix": "",
     "embeddings.query_prefix": "",
-    "embeddings.batch_size": 32,
+    "embeddings.batch_size": "auto",
     "embeddings.api_key_env": "",
     "embeddings.autostart": True,
     "embeddings.gguf": "",
     "embeddings.server_bin": "",
     "embeddings.timeout_s": 60.0,
     "embeddings.connect_timeout_s": 5.0,
-    "embeddings.max_in_flight": 4,
+    "embeddings.max_in_flight": "auto",
     "expansion.enabled": False,
     "expansion.variants": 3,
     "expansion.hyde": True,
@@ -107,7 +113,7 @@ def test_table_keys_lists_direct_children() -> None:
     assert table_keys("query") == ("top", "max_chunk_chars", "context_lines")
     assert table_keys("graph")[-1] == "weights"
     assert table_keys("")[0] == "corpus"
-    assert len(table_keys("")) == 12
+    assert len(table_keys("")) == 13
 
 
 @pytest.mark.parametrize(

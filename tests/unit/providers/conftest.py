@@ -51,6 +51,7 @@ class FaultServer:
         self.url = url
         self.script: list[Reply | Behaviour] = []
         self.behaviour: Behaviour = lambda body: Reply(body=good_reply(body))
+        self.models: dict[str, Any] | None = None
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
@@ -86,6 +87,14 @@ def server() -> Iterator[FaultServer]:
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_GET(self) -> None:
+            found = self.path == "/v1/models" and faults.models is not None
+            content = json.dumps(faults.models if found else {"detail": "Not Found"}).encode()
+            self.send_response(200 if found else 404)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 
 import httpx
 import pytest
 
 from ragx.errors import ProviderRefused, ProviderUnavailable
-from ragx.providers.http import translate
+from ragx.providers.http import ServerClient, translate
 from ragx.providers.retry import CircuitBreaker, RetryPolicy, retry_after_s
+from ragx.providers.sse import EventStream
 
 FOREIGN = sorted(
     {
@@ -83,6 +85,40 @@ def test_translation(foreign):
 def test_every_foreign_class_is_one_that_the_client_catches(foreign):
     if foreign is not httpx.CookieConflict:  # reading cookies by name, which ragx never does
         assert issubclass(foreign, httpx.HTTPError | httpx.InvalidURL | httpx.StreamError)
+
+
+def test_errors_within_a_stream_are_shown_without_the_key(server, reply_type):
+    key = "sk-very-secret-0123456789"
+    said = f"bad key {key}\x1b[31m or sk-very-secr..."
+    event = f"data: {json.dumps({'error': said})}\n\n".encode()
+    server.behaviour = lambda body: reply_type(
+        body=event, headers={"Content-Type": "text/event-stream"}
+    )
+    events = []
+
+    def parse(_value):
+        raise ProviderRefused(events[0]["error"], hint=events[0]["error"])
+
+    client = ServerClient(server.url, section="expansion", api_key=key)
+    with pytest.raises(ProviderRefused) as caught:
+        client.post("/x", {}, subject="it", parse=parse, events=EventStream(events.append))
+    client.close()
+    assert caught.value.message == caught.value.hint == str(caught.value)
+    assert caught.value.message == "bad key *** [31m or ***"
+
+
+@pytest.mark.parametrize("depth", [3, 200])
+def test_lists_are_read_without_the_key_and_to_a_depth(server, depth):
+    key = "sk-very-secret-0123456789"
+    nested = f"a{key}\x1b"
+    for _ in range(depth):
+        nested = {f"b{key}": [nested]}
+    server.models = {"data": nested}
+    client = ServerClient(server.url, section="embeddings", api_key=key)
+    found = json.dumps(client.get("/models", subject="it", parse=lambda value: value))
+    client.close()
+    assert key not in found
+    assert found.count("b***") == min(depth, 16)
 
 
 NOW = 1_000_000_000.0  # Sun, 09 Sep 2001 01:46:40 GMT

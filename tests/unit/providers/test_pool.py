@@ -96,6 +96,59 @@ def test_jobs_are_read_in_the_calling_thread():
     assert threads == {threading.current_thread()}
 
 
+def test_the_rest_is_shared_among_the_workers():
+    embedder = HashEmbedder(workers=4, batch_size=128)
+    with EmbedPool(embedder) as pool:
+        assert len(list(pool.run((i, "text") for i in range(100)))) == 100
+    sizes = [len(texts) for texts in embedder.calls]
+    assert max(sizes) == 100 / 4
+    assert all(size >= 16 for size in sorted(sizes)[1:])
+
+
+def test_the_rest_is_not_cut_into_crumbs():
+    embedder = HashEmbedder(workers=8, batch_size=128)
+    with EmbedPool(embedder) as pool:
+        assert len(list(pool.run((i, "text") for i in range(40)))) == 40
+    assert sorted(map(len, embedder.calls)) == [8, 16, 16]
+
+
+def test_batches_and_workers_grow_on_the_way():
+    together = threading.Barrier(3, timeout=10)
+    grown = threading.Semaphore(3)
+
+    class Growing(HashEmbedder):
+        def embed_documents(self, texts):
+            self.workers, self.batch_size = 3, 20
+            if len(texts) == 20 and grown.acquire(blocking=False):
+                together.wait()
+            return super().embed_documents(texts)
+
+    embedder = Growing(workers=1, batch_size=2)
+    with EmbedPool(embedder) as pool:
+        assert len(list(pool.run((i, "text") for i in range(500)))) == 500
+    sizes = [len(texts) for texts in embedder.calls]
+    assert sizes[:4] == [2, 20, 20, 20]
+    assert not together.broken
+
+
+def test_workers_beyond_those_wanted_now_rest():
+    running = []
+    most = []
+
+    class Shrinking(HashEmbedder):
+        def embed_documents(self, texts):
+            self.workers = 1
+            running.append(1)
+            most.append(len(running))
+            time.sleep(0.001)
+            running.pop()
+            return super().embed_documents(texts)
+
+    with EmbedPool(Shrinking(workers=4, batch_size=1)) as pool:
+        assert len(list(pool.run((i, "text") for i in range(60)))) == 60
+    assert max(most[4:]) == 1
+
+
 def test_workers_work_at_once():
     together = threading.Barrier(3, timeout=5)
 
