@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from ragx.algo.chunking.base import ChunkOptions
 from ragx.algo.lexical import ANALYSIS_VERSION
+from ragx.documents.formats.base import ExtractLimits
 from ragx.documents.read import read_regular
 from ragx.documents.secrets import secret_reason
 from ragx.errors import (
@@ -30,10 +31,13 @@ from ragx.errors import (
     StoreError,
     UsageError,
 )
+from ragx.indexing.dates import read_git_dates
+from ragx.indexing.extract import POLICY, DocumentReader, not_installed
 from ragx.indexing.plan import RACY_NS, Plan, StoredFile, plan
 from ragx.indexing.prepare import (
     CHUNKER_VERSION,
     LINKER_VERSION,
+    Document,
     Passage,
     Prepared,
     Preparer,
@@ -41,6 +45,7 @@ from ragx.indexing.prepare import (
 )
 from ragx.indexing.scan import ScanOptions, ScanResult, SeenFile, scan
 from ragx.providers.base import Embedder, may_concern_one_text
+from ragx.providers.limits import MIN_PROBE_TOKENS, MeasuresLimit
 from ragx.providers.pool import EmbedPool
 from ragx.store.base import FileRow, LinkOptions, StagedChunk, Writer
 from ragx.types import BuildReport, Failure, Progress
@@ -56,26 +61,32 @@ __all__ = [
     "expected_manifest",
     "make_plan",
     "rebuild_edges",
+    "refresh_dates",
     "stored_view",
 ]
 
 _SAVE_EVERY = 256  # vectors per saving transaction
 _SAVE_AFTER_S = 2.0
 _READ_TRIES = 3
+_GIT_DECIDES = ("", "git")  # sources of dates that a commit comes before
+_OF_THE_RUN = ".ragx"  # what a note is of that concerns no single file
+_MAX_TOKENS = "embeddings_max_tokens"
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What a run shall do."""
+    """What a run shall do; without `ask_git` no file gets a date from its commits."""
 
     scan: ScanOptions
     chunking: ChunkOptions
     linking: LinkOptions = field(default_factory=LinkOptions)
+    documents: ExtractLimits = field(default_factory=ExtractLimits)
     part_tokens: int = 256
     only: Collection[str] | None = None
     force: Collection[str] = ()
     full: bool = False
     no_cache: bool = False
+    ask_git: bool = True
 
     def preparer(self, embedder: Embedder | None) -> Preparer:
         """What cuts files as these options say."""
@@ -89,11 +100,15 @@ def expected_manifest(
     provider: str,
     model: str,
     mode: str,
+    max_tokens: int | None = None,
     chunking: ChunkOptions,
     linking: LinkOptions,
     part_tokens: int,
 ) -> dict[str, str]:
-    """Settings that shape an index: equal manifests, equal index for the same tree."""
+    """Settings that shape an index: equal manifests, equal index for the same tree.
+
+    `max_tokens` is the measured limit of a served model; None for others.
+    """
     if fingerprint == "none":
         linking, part_tokens = LinkOptions(), 0  # nothing to compare: they make no difference
     return {
@@ -103,6 +118,7 @@ def expected_manifest(
         "chunking_overlap": repr(chunking.overlap),
         "chunking_size_tokens": str(chunking.size_tokens),
         "embeddings_fingerprint": fingerprint,
+        _MAX_TOKENS: _limit_value(max_tokens),
         "embeddings_mode": mode,
         "embeddings_model": model,
         "embeddings_provider": provider,
@@ -147,6 +163,10 @@ def _importance(key: str) -> tuple[int, str]:
     return _LAST if key.startswith("graph_") else _SETTINGS.get(key, len(_SETTINGS)), key
 
 
+def _limit_value(max_tokens: int | None) -> str:
+    return "" if max_tokens is None else str(max_tokens)
+
+
 def _spoken(key: str) -> str:
     if key == "embeddings_fingerprint":
         return "the vector space"
@@ -154,8 +174,8 @@ def _spoken(key: str) -> str:
     return f"{section}.{name}" if section in ("chunking", "embeddings", "graph") else key
 
 
-def stored_view(rows: Mapping[str, FileRow]) -> dict[str, StoredFile]:
-    """Stored files as the planner wants them."""
+def stored_view(rows: Mapping[str, FileRow], reader: DocumentReader) -> dict[str, StoredFile]:
+    """Stored files as the planner wants them; `reader` says what would read each one now."""
     return {
         path: StoredFile(
             path=path,
@@ -166,6 +186,8 @@ def stored_view(rows: Mapping[str, FileRow]) -> dict[str, StoredFile]:
             inode=row.inode,
             scanned_ns=row.scanned_ns,
             status=row.status,
+            extractor=row.extractor,
+            extractor_now=reader.expected(path, row.extractor),
         )
         for path, row in rows.items()
     }
@@ -178,6 +200,7 @@ def build(
     options: BuildOptions,
     manifest: Mapping[str, str],
     *,
+    measure: bool = True,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> BuildReport:
     """Bring the index of `root` in step with the disk.
@@ -186,6 +209,8 @@ def build(
         writer: open; the run ends with its `commit`, or with nothing changed.
         embedder: None for an index without vectors.
         manifest: what `expected_manifest` gives for these settings.
+        measure: whether a served model is asked for its limit before it embeds the first text of
+            a new index, or all of them anew; the manifest then has what it says.
         progress: called now and then from this thread.
     Returns:
         What was done; files that failed are in it, and do not stop the run.
@@ -200,26 +225,24 @@ def build(
         check_manifest(stored_manifest, manifest)
     seen = scan(root, options.scan)
     rows = writer.files()
-    todo = make_plan(rows, seen, options)
-    # Older versions of files that fail now are kept, unless their vectors may be another model's.
-    keeps_old = dict(stored_manifest) == dict(manifest) and not options.no_cache
-    run = _Run(root, writer, embedder, options, rows if keeps_old else {}, todo, seen, progress)
-    if options.full:
-        writer.reset()
-    try:
-        if embedder is None:
-            for _ in run.jobs():
-                pass
-        else:
-            with EmbedPool(embedder) as pool:
-                for key, result in pool.run(run.jobs()):
-                    run.receive(key, result)
-    except BaseException:
-        # Interrupted or failed: what has been paid for is kept all the same.
-        with suppress(StoreError):
-            run.save()
-        raise
-    return run.finish(manifest, first=not stored_manifest)
+    with DocumentReader(options.documents, writer, retry=options.full) as reader:
+        todo = make_plan(rows, seen, options, reader)
+        anew = bool(todo.paths("add", "check", "force")) and (
+            options.full or not writer.dimension()
+        )
+        if measure and anew and embedder is not None and isinstance(embedder, MeasuresLimit):
+            # Later runs read it from the manifest, so that they cut the same text in the same way.
+            limit = embedder.probe_limit(max(MIN_PROBE_TOKENS, 2 * options.chunking.size_tokens))
+            manifest = {**manifest, _MAX_TOKENS: _limit_value(limit.max_tokens)}
+        # Older versions of files that fail now are kept, unless their vectors may be another
+        # model's.
+        keeps_old = {_MAX_TOKENS: "", **stored_manifest} == dict(manifest) and not options.no_cache
+        kept = rows if keeps_old else {}
+        run = _Run(root, writer, embedder, options, kept, todo, seen, reader, progress)
+        if options.full:
+            writer.reset()
+        run.embed(embedder)
+        return run.finish(manifest, first=not stored_manifest)
 
 
 def rebuild_edges(
@@ -275,7 +298,34 @@ def rebuild_edges(
     return report
 
 
-def make_plan(rows: Mapping[str, FileRow], seen: ScanResult, options: BuildOptions) -> Plan:
+def refresh_dates(root: Path, writer: Writer, linking: LinkOptions) -> BuildReport:
+    """Bring the dates that git gives up to its last commit; no file is looked at.
+
+    Raises:
+        StoreError: the index cannot be written.
+    """
+    rows = writer.files()
+    report = BuildReport(files_total=sum(row.status == "ok" for row in rows.values()))
+    report.files_unchanged = report.files_total
+    report.edges_total = writer.n_edges()
+    asked = [row for row in rows.values() if row.n_chunks and row.date_source in _GIT_DECIDES]
+    found = read_git_dates(root, [row.path for row in asked])
+    if found.note:
+        report.notes.append((_OF_THE_RUN, found.note))
+    for row in asked:
+        day = found.days.get(row.path, "")
+        if day != row.date and not (found.note and not day):
+            writer.stage_stat(replace(row, date=day, date_source="git" if day else ""))
+            report.dates_changed += 1
+    if report.dates_changed:
+        report.edges_total = writer.commit(writer.manifest(), linking).edges
+        report.committed = True
+    return report
+
+
+def make_plan(
+    rows: Mapping[str, FileRow], seen: ScanResult, options: BuildOptions, reader: DocumentReader
+) -> Plan:
     """What a run has to do with every path.
 
     Raises:
@@ -283,7 +333,7 @@ def make_plan(rows: Mapping[str, FileRow], seen: ScanResult, options: BuildOptio
     """
     dark = [item.path for item in seen.skipped if item.reason == "unreadable"]
     todo = plan(
-        stored_view(rows),
+        stored_view(rows, reader),
         seen.files,
         only=options.only,
         full=options.full,
@@ -322,6 +372,7 @@ class _Run:
         rows: Mapping[str, FileRow],
         todo: Plan,
         seen: ScanResult,
+        reader: DocumentReader,
         progress: Callable[[Progress], None],
     ) -> None:
         self._root = root
@@ -331,6 +382,7 @@ class _Run:
         self._todo = todo
         self._seen = {file.path: file for file in seen.files}
         self._preparer = options.preparer(embedder)
+        self._reader = reader
         self._progress = progress
         self._waiting: dict[bytes, list[_Waiting]] = {}
         self._failed_keys: dict[bytes, ProviderError] = {}
@@ -338,6 +390,7 @@ class _Run:
         self._unsaved: list[tuple[bytes, NDArray[np.float32]]] = []
         self._saved_at = time.monotonic()
         self._racy: dict[str, FileRow] = {}
+        self._undated: set[str] = set()
         self._dimension = 0 if options.full else writer.dimension()
         self._staged = 0
         self._bytes_done = 0
@@ -345,6 +398,8 @@ class _Run:
         self._chunks = 0
         self._to_read = [self._seen[path] for path in todo.paths("add", "check", "force")]
         self._forced = frozenset(todo.paths("force"))
+        # A full run forces all of them, and pays for none twice.
+        self._by_force = frozenset[str]() if options.full else self._forced
         self._bytes_total = sum(file.size for file in self._to_read)
         self.report = BuildReport(files_total=len(seen.files))
         # What cannot be read is a failure, not a choice.
@@ -356,6 +411,22 @@ class _Run:
             for item in seen.skipped
             if item.reason == "unreadable"
         ]
+
+    def embed(self, embedder: Embedder | None) -> None:
+        """Read, cut, and have embedded whatever the plan says; what fails is in the report."""
+        try:
+            if embedder is None:
+                for _ in self.jobs():
+                    pass
+                return
+            with EmbedPool(embedder) as pool:
+                for key, result in pool.run(self.jobs()):
+                    self.receive(key, result)
+        except BaseException:
+            # Interrupted or failed: what has been paid for is kept all the same.
+            with suppress(StoreError):
+                self.save()
+            raise
 
     def jobs(self) -> Iterator[tuple[bytes, str]]:
         """Read what the plan says and give out the passages that need a vector."""
@@ -417,6 +488,7 @@ class _Run:
         """Save, settle what is racy, commit."""
         self.save()
         self._confirm_racy()
+        self._date_by_git()
         if self._staged or first or self._options.full:
             result = self._writer.commit(manifest, self._options.linking)
             self.report.edges_total = result.edges
@@ -425,6 +497,7 @@ class _Run:
             self.report.committed = True
         else:
             self.report.edges_total = self._writer.n_edges()
+        self.report.notes += [(_OF_THE_RUN, line) for line in self._reader.warnings]
         self.report.failed.sort(key=lambda failure: failure.path)
         self._tell(len(self._to_read))
         return self.report
@@ -432,11 +505,13 @@ class _Run:
     def _keep(self, path: str) -> None:
         row = self._rows.get(path)
         if row is not None and row.status.startswith("skipped:"):
-            self._count_skip(path, row.status.removeprefix("skipped:"))
+            self._count_skip(path, row.status.removeprefix("skipped:"), row.note)
         else:
             self.report.files_unchanged += 1
 
-    def _count_skip(self, path: str, reason: str) -> None:
+    def _count_skip(self, path: str, reason: str, note: str = "") -> None:
+        if note:
+            self.report.skipped_notes[path] = note
         self.report.skipped[reason] = self.report.skipped.get(reason, 0) + 1
         self.report.skipped_paths.append((path, reason))
 
@@ -464,6 +539,7 @@ class _Run:
             and path not in self._forced
             and old.status == "ok"
             and old.content_hash == row.content_hash
+            and old.extractor == self._reader.expected(path, old.extractor)
         ):
             kept = replace(
                 old,
@@ -474,6 +550,7 @@ class _Run:
                 scanned_ns=row.scanned_ns,
             )
             self._stage_stat(kept)
+            self._note_undated(kept)
             self.report.files_unchanged += 1
             return
         secret = secret_reason(path, raw)
@@ -481,12 +558,27 @@ class _Run:
             self._skip(row, "secret", secret)
             return
         try:
-            prepared = self._preparer.prepare(path, raw)
+            claim = self._reader.claim(path, raw)
+            row = replace(row, extractor=claim.extractor)
+            if not claim.format and self._is_too_large(raw):
+                # Its name promised a document, which may be larger.
+                self._skip(row, "too_large", "it is no document, and as text over the limit")
+                return
+            anew = path in self._by_force or self._options.no_cache
+            document = self._reader.read(path, claim, raw, row.content_hash, anew=anew)
+            if document is not None:
+                row = replace(row, skipped_parts=_told(document))
+            prepared = self._preparer.prepare(path, raw, document)
+            if document is None and not claim.installed:
+                note = f"its source is indexed; {not_installed(claim.format)}"
+                prepared = replace(prepared, note=note)
         except ExtractionError as fault:
             if fault.code == "binary":
                 self._skip(row, "binary", fault.message)
+            elif fault.code in POLICY:
+                self._skip(row, POLICY[fault.code], fault.message)
             else:
-                self._fail(file, fault.code, fault.message)
+                self._fail(file, fault.code, fault.message, row)
             return
         except ProviderError as fault:
             if _concerns_all(fault):
@@ -563,6 +655,9 @@ class _Run:
             language=prepared.language,
             title=prepared.title,
             n_chunks=len(prepared.chunks),
+            date=prepared.date,
+            date_source=prepared.date_source,
+            tags=prepared.tags,
         )
         if prepared.note:
             self.report.notes.append((row.path, prepared.note))
@@ -592,6 +687,7 @@ class _Run:
         ]
         self._writer.stage_file(row, staged)
         self._staged += 1
+        self._note_undated(row)
         if error is None:
             self.report.files_indexed += 1
 
@@ -599,11 +695,15 @@ class _Run:
         return tuple(p.key for p in passages if p.key not in self._failed_keys)
 
     def _skip(self, row: FileRow, reason: str, note: str) -> None:
-        self._count_skip(row.path, reason)
+        self._count_skip(row.path, reason, note)
         self._writer.stage_file(replace(row, status=f"skipped:{reason}", note=note), ())
         self._staged += 1
 
-    def _fail(self, file: SeenFile, code: str, message: str) -> None:
+    def _is_too_large(self, raw: bytes) -> bool:
+        limit = self._options.scan.max_file_bytes
+        return bool(limit) and len(raw) > limit
+
+    def _fail(self, file: SeenFile, code: str, message: str, read: FileRow | None = None) -> None:
         self.report.failed.append(Failure(file.path, code, message))
         old = self._rows.get(file.path)
         if old is not None and old.n_chunks:
@@ -612,7 +712,7 @@ class _Run:
             return
         row = FileRow(
             path=file.path,
-            content_hash="",
+            content_hash=read.content_hash if read else "",
             size=file.size,
             mtime_ns=file.mtime_ns,
             ctime_ns=file.ctime_ns,
@@ -621,6 +721,7 @@ class _Run:
             status="failed",
             code=code,
             note=message,
+            extractor=read.extractor if read else "",
         )
         self._writer.stage_file(row, ())
         self._staged += 1
@@ -656,6 +757,22 @@ class _Run:
             if same and again.ctime_ns == row.ctime_ns and again.inode == row.inode:
                 self._writer.confirm(path, now)
 
+    def _note_undated(self, row: FileRow) -> None:
+        """Remember a file that does not say itself of which day it is."""
+        if row.date_source in _GIT_DECIDES:
+            self._undated.add(row.path)
+
+    def _date_by_git(self) -> None:
+        """Give files that were read the days of their last commits, or take those that are gone."""
+        if not self._options.ask_git:
+            return
+        found = read_git_dates(self._root, self._undated)
+        if found.note:
+            self.report.notes.append((_OF_THE_RUN, found.note))
+        # Without a note, a file that has no day is one that git does not know.
+        known = {} if found.note else dict.fromkeys(self._undated, "")
+        self._writer.stage_git_dates({**known, **found.days})
+
     def _tell(self, files_done: int | None) -> None:
         if files_done is not None:
             self._files_done = files_done
@@ -669,6 +786,11 @@ class _Run:
                 embedded=self.report.embedded,
             )
         )
+
+
+def _told(document: Document) -> tuple[tuple[str, int, str], ...]:
+    parts = document.extracted.skipped_parts
+    return tuple((part.what, part.count, part.note) for part in parts)
 
 
 def _unit(vector: NDArray[np.float32], width: int) -> NDArray[np.float32]:
@@ -692,6 +814,8 @@ def _unit(vector: NDArray[np.float32], width: int) -> NDArray[np.float32]:
 
 def _concerns_all(fault: ProviderError) -> bool:
     """Whether no other text would fare better: the model is missing, the key refused, ..."""
+    if fault.details.get("scope") == "server":
+        return True
     whole = isinstance(fault, ProviderUnavailable | ProviderRefused)
     return whole and not may_concern_one_text(fault)
 

@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from ragx.algo.chunking.languages import kind_of, language_of
+from ragx.algo.chunking.languages import kind_of
 from ragx.documents.read import read_regular
 from ragx.documents.secrets import secret_reason
 from ragx.errors import ExtractionError
 from ragx.indexing.build import BuildOptions, check_manifest, make_plan
+from ragx.indexing.extract import POLICY, DocumentReader, KeptExtractions
 from ragx.indexing.prepare import Preparer, content_hash
-from ragx.indexing.scan import scan
+from ragx.indexing.scan import ScanResult, scan
 from ragx.providers.base import Embedder
-from ragx.store.base import Reader
+from ragx.store.base import FileRow, Reader
 from ragx.types import DryRun
 
 __all__ = ["dry_run"]
@@ -44,7 +45,23 @@ def dry_run(
         check_manifest(reader.manifest(), manifest)
     rows = reader.files() if reader else {}
     seen = scan(root, options.scan)
-    todo = make_plan(rows, seen, options)
+    documents = DocumentReader(options.documents, KeptExtractions(reader) if reader else None)
+    try:
+        return _dry_run(root, reader, embedder, options, rows, seen, documents)
+    finally:
+        documents.close()
+
+
+def _dry_run(
+    root: Path,
+    reader: Reader | None,
+    embedder: Embedder | None,
+    options: BuildOptions,
+    rows: Mapping[str, FileRow],
+    seen: ScanResult,
+    documents: DocumentReader,
+) -> DryRun:
+    todo = make_plan(rows, seen, options, documents)
     preparer = Preparer(options.chunking, embedder)
     kinds: Counter[str] = Counter()
     skipped = Counter(item.reason for item in seen.skipped)
@@ -72,19 +89,22 @@ def dry_run(
             skipped["unreadable"] += 1
             continue
         old = rows.get(path)
-        same = old is not None and old.status == "ok" and old.content_hash == content_hash(raw)
-        if same and path not in forced:
+        digest = content_hash(raw)
+        same = old is not None and old.status == "ok" and old.content_hash == digest
+        claim = documents.claim(path, raw)
+        if same and old and old.extractor == claim.extractor and path not in forced:
             unchanged += 1
             continue
         if secret_reason(path, raw):
             skipped["secret"] += 1
             continue
         try:
-            prepared = preparer.prepare(path, raw)
+            document = documents.read(path, claim, raw, digest)
+            prepared = preparer.prepare(path, raw, document)
         except ExtractionError as fault:
-            skipped[fault.code] += 1
+            skipped[POLICY.get(fault.code, fault.code)] += 1
             continue
-        kinds[kind_of(language_of(path))] += 1
+        kinds[kind_of(prepared.language)] += 1
         n_bytes += len(raw)
         chunks += len(prepared.chunks)
         tokens += prepared.n_tokens

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 __all__ = ["DEFAULT_EXCLUDE", "DEFAULT_INCLUDE"]
 
+_DOCUMENTS = (
+    *("*.pdf", "*.docx", "*.pptx", "*.xlsx", "*.odt", "*.odp", "*.ods"),
+    *("*.ipynb", "*.htm", "*.xhtml", "*.epub", "*.rtf", "*.eml"),
+)
+
 DEFAULT_INCLUDE: tuple[str, ...] = (
     *("*.md", "*.mdx", "*.markdown", "*.rst", "*.txt", "*.adoc", "*.org"),
+    *_DOCUMENTS,
     *(
         "*.py",
         "*.pyi",

@@ -26,6 +26,7 @@ class StoredFile:
 
     The stat fields and `content_hash` are of the bytes that were read; `scanned_ns` is the wall
     clock just before that scan; `status` is "ok", "failed", "unembedded" or "skipped:<reason>".
+    `extractor` is what read it, `extractor_now` what would: both "" for text.
     """
 
     path: str
@@ -36,6 +37,8 @@ class StoredFile:
     inode: int
     scanned_ns: int
     status: str
+    extractor: str = ""
+    extractor_now: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,8 @@ def _reason_to_read(old: StoredFile, new: SeenFile) -> str:
     """Why a stored file must be read again; empty if its stat vouches for it."""
     if old.status in ("failed", "unembedded"):
         return "failed last time"
+    if old.extractor != old.extractor_now:
+        return "another extractor"
     differing = [
         name
         for name, before, now in (

@@ -7,23 +7,30 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
 
 import xxhash
 
-from ragx.algo.chunking import body_start, chunk_text, document_title
+from ragx.algo.chunking import body_start, chunk_rows, chunk_text, document_title
 from ragx.algo.chunking.base import ChunkOptions, EstimatedSizer, OffsetSizer, Sizer
-from ragx.algo.chunking.languages import language_of
+from ragx.algo.chunking.languages import kind_of, language_of
 from ragx.algo.chunking.tables import TableHeaders
 from ragx.algo.chunking.windows import split_windows
+from ragx.algo.locators import COLUMNS
 from ragx.algo.mentions import name_key
 from ragx.algo.references import Reference, page_names, references
+from ragx.documents.dates import date_in_name
 from ragx.documents.decode import ByteMap, LineMap, decode
+from ragx.documents.formats.base import Extracted, SkippedPart
+from ragx.documents.frontmatter import FrontMatter, read_front_matter
+from ragx.documents.layout import Layout, lay_out
 from ragx.providers.base import Embedder
 from ragx.types import Chunk, Span
 
 __all__ = [
     "CHUNKER_VERSION",
     "LINKER_VERSION",
+    "Document",
     "Passage",
     "Prepared",
     "Preparer",
@@ -31,14 +38,16 @@ __all__ = [
     "content_hash",
 ]
 
-# Part of the manifest: raised when the same bytes give other chunks or passages than before.
-CHUNKER_VERSION = 2
+# Part of the manifest: raised when the same bytes give other chunks, passages, dates or tags than
+# before.
+CHUNKER_VERSION = 3
 # The same for names and references.
 LINKER_VERSION = 2
 _TRAILING_BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 # A chunk over the model's limit is embedded as windows of about this share of the limit, so that
 # they come out alike in size instead of full ones and a stub.
 _WINDOW_SHARE = 0.85
+_MAX_COLUMNS_CHARS = 300
 _CRUMB_SHARE = 4  # the breadcrumb may take a quarter of the model's limit
 
 
@@ -50,6 +59,20 @@ class Passage:
     text: str
 
 
+class _Facts(TypedDict):
+    """What of `Prepared` is told by text and documents in ways of their own."""
+
+    encoding: str
+    language: str
+    note: str
+    names: tuple[str, ...]
+    page: int
+    references: tuple[tuple[Reference, ...], ...]
+    date: str
+    date_source: str
+    tags: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A file ready to be stored.
@@ -58,7 +81,9 @@ class Prepared:
     the stretches of it that `similar` edges compare; empty where the windows serve. `names` are
     keys under which other files may mention this one, and `page` the number of the chunk that they
     then mean: the first after the front matter; `references[i]` have positions in the text
-    of `chunks[i]`. `n_tokens` is the size of all chunks by the sizer in use.
+    of `chunks[i]`. `n_tokens` is the size of all chunks by the sizer in use. `date` is YYYY-MM-DD
+    and `date_source` "name", "front_matter" or "metadata" (of a document); both are "" where none
+    holds a date.
     """
 
     encoding: str
@@ -72,6 +97,21 @@ class Prepared:
     page: int
     references: tuple[tuple[Reference, ...], ...]
     n_tokens: int
+    date: str = ""
+    date_source: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What was read out of a file whose bytes are not its text.
+
+    `language` names its format; `extractor` what read it, with its version.
+    """
+
+    language: str
+    extractor: str
+    extracted: Extracted
 
 
 def content_hash(raw: bytes) -> str:
@@ -105,37 +145,105 @@ class Preparer:
         self._embedder = embedder
         self._space = embedder.fingerprint.encode() + b"\0" if embedder else b""
 
-    def prepare(self, path: str, raw: bytes) -> Prepared:
+    def prepare(self, path: str, raw: bytes, document: Document | None = None) -> Prepared:
         """Cut one file.
 
+        Args:
+            document: what was extracted from the bytes, where they are not text themselves.
         Raises:
             ExtractionError: the bytes are not text.
             ProviderError: the breadcrumb alone exceeds the model's limit.
         """
+        if document is not None:
+            return self._prepare_document(path, document)
         decoded = decode(raw)
         text = decoded.text
         language = language_of(path)
         sizer = self._sizer(text)
         spans = chunk_text(text, language=language, sizer=sizer, options=self._chunking)
         title = document_title(text, language)
-        chunks = self._chunks(path, text, spans, ByteMap(text, decoded.encoding, decoded.bom_bytes))
-        tables = TableHeaders(text if language == "markdown" and self._embedder else "")
-        passages = [
-            tuple(self._passages(text, span, sizer, title, tables)) if self._embedder else ()
-            for span in spans
-        ]
-        return Prepared(
+        front = read_front_matter(text) if kind_of(language) == "docs" else FrontMatter()
+        date, date_source = _dated(path, front)
+        return self._prepared(
+            text,
+            sizer,
+            spans,
+            self._chunks(path, text, spans, ByteMap(text, decoded.encoding, decoded.bom_bytes)),
+            TableHeaders(text if language == "markdown" and self._embedder else ""),
             encoding=decoded.encoding,
             language=language,
             title=title,
             note=decoded.note,
-            chunks=tuple(chunks),
-            passages=tuple(passages),
-            parts=tuple(self.parts(chunk, title) for chunk in chunks),
             names=_name_keys(path, text, language, title),
             page=_first_at(spans, body_start(text, language)),
             references=_by_chunk(references(text, language), spans),
+            date=date,
+            date_source=date_source,
+            tags=front.tags,
+        )
+
+    def _prepare_document(self, path: str, document: Document) -> Prepared:
+        extracted = document.extracted
+        layout = lay_out(extracted)
+        text = layout.text
+        sizer = self._sizer(text)
+        spans = chunk_rows(
+            text,
+            layout.rows,
+            borders=layout.borders,
+            firm=layout.firm,
+            sizer=sizer,
+            options=self._chunking,
+        )
+        spans = [_with_columns(span, layout) for span in spans]
+        chunks = self._chunks(path, text, spans, ByteMap(text, "utf-8", 0), layout)
+        named = date_in_name(path)
+        return self._prepared(
+            text,
+            sizer,
+            spans,
+            chunks,
+            TableHeaders.of(layout.tables),
+            encoding="utf-8",
+            language=document.language,
+            title=extracted.title,
+            note=_parts_note(extracted.skipped_parts),
+            names=_name_keys(path, text, document.language, extracted.title),
+            page=0,
+            references=_by_chunk(layout.links, spans),
+            date=named.isoformat() if named else extracted.date,
+            date_source="name" if named else "metadata" if extracted.date else "",
+            tags=extracted.tags,
+        )
+
+    def _prepared(
+        self,
+        text: str,
+        sizer: Sizer,
+        spans: Sequence[Span],
+        chunks: Sequence[Chunk],
+        tables: TableHeaders,
+        *,
+        title: str,
+        **facts: Unpack[_Facts],
+    ) -> Prepared:
+        none = TableHeaders("")
+        passages = [
+            tuple(
+                # What says the columns already needs no header above its rows.
+                self._passages(text, span, sizer, title, none if _says_columns(span) else tables)
+            )
+            if self._embedder
+            else ()
+            for span in spans
+        ]
+        return Prepared(
+            title=title,
+            chunks=tuple(chunks),
+            passages=tuple(passages),
+            parts=tuple(self.parts(chunk, title) for chunk in chunks),
             n_tokens=sum(sizer.size(span.start, span.end) for span in spans),
+            **facts,
         )
 
     def parts(self, chunk: Chunk, title: str) -> tuple[Passage, ...]:
@@ -183,7 +291,12 @@ class Preparer:
         return EstimatedSizer(text) if starts is None else OffsetSizer(starts)
 
     def _chunks(
-        self, path: str, text: str, spans: Sequence[Span], to_bytes: ByteMap
+        self,
+        path: str,
+        text: str,
+        spans: Sequence[Span],
+        to_bytes: ByteMap,
+        layout: Layout | None = None,
     ) -> list[Chunk]:
         lines = LineMap(text)
         occurrences: dict[str, int] = {}
@@ -207,6 +320,7 @@ class Preparer:
                     text=body,
                     heading=span.breadcrumb,
                     symbols=span.symbols,
+                    locator=layout.locator(span.start, span.end) if layout else None,
                 )
             )
         return chunks
@@ -228,8 +342,13 @@ class Preparer:
             if header:
                 spent = embedder.count_tokens(f"{crumb}\n{header}")
             spent += 2
-            if sizer.size(span.start, span.end) + spent > limit:
-                above = f"{crumb}\n{header}"
+            above = f"{crumb}\n{header}"
+            body = text[span.start : span.end]
+            if sizer.size(span.start, span.end) + spent > limit or (
+                # The sizer's guess is near the middle, and a limit must hold for every text.
+                isinstance(sizer, EstimatedSizer)
+                and embedder.count_tokens(_with_crumb(above, body)) > limit
+            ):
                 ranges = self._windows(
                     embedder, text, span, sizer, above, limit=limit, room=max(1, limit - spent)
                 )
@@ -254,8 +373,11 @@ class Preparer:
         `room` is what the breadcrumb leaves of `limit`, in tokens.
         """
         size = sizer.size(span.start, span.end)
-        n_windows = math.ceil(size / max(1, int(room * _WINDOW_SHARE)))
-        target = min(room, math.ceil(1.1 * size / n_windows))
+        counted = size
+        if isinstance(sizer, EstimatedSizer):
+            counted = max(size, embedder.count_tokens(text[span.start : span.end]))
+        n_windows = math.ceil(counted / max(1, int(room * _WINDOW_SHARE)))
+        target = max(1, min(room, math.ceil(1.1 * size / n_windows)))
         while True:
             ranges = split_windows(
                 text,
@@ -299,6 +421,42 @@ class Preparer:
     def _passage(self, text: str) -> Passage:
         data = self._space + text.encode("utf-8", "surrogatepass")
         return Passage(xxhash.xxh3_128_digest(data), text)
+
+
+def _with_columns(span: Span, layout: Layout) -> Span:
+    """Rows of a table that stand without its header, with their columns as the last heading."""
+    header = layout.header_above(span.start)
+    if not header:
+        return span
+    columns = " ".join(header.rpartition("\n")[2].split())[:_MAX_COLUMNS_CHARS]
+    return replace(span, breadcrumb=(*span.breadcrumb, f"{COLUMNS}{columns}"))
+
+
+def _says_columns(span: Span) -> bool:
+    return bool(span.breadcrumb) and span.breadcrumb[-1].startswith(COLUMNS)
+
+
+def _parts_note(parts: Sequence[SkippedPart]) -> str:
+    """What of a document is not in its text, in one line; "" if nothing is left out."""
+    left_out: list[str] = []
+    taken: list[str] = []
+    for part in parts:
+        spoken = part.what + (f": {part.count}" if part.count else "")
+        spoken += f" ({part.note})" if part.note else ""
+        (taken if part.note.startswith("their text is taken") else left_out).append(spoken)
+    return "; ".join(
+        f"{what}: {', '.join(spoken)}"
+        for what, spoken in (("not indexed", left_out), ("indexed", taken))
+        if spoken
+    )
+
+
+def _dated(path: str, front: FrontMatter) -> tuple[str, str]:
+    """The day that a document says it is of, and where it says so."""
+    named = date_in_name(path)
+    if named is not None:
+        return named.isoformat(), "name"
+    return (front.date.isoformat(), "front_matter") if front.date else ("", "")
 
 
 def _name_keys(path: str, text: str, language: str, title: str) -> tuple[str, ...]:

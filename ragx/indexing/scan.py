@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
+from ragx.documents.formats.registry import BUILT_IN
 from ragx.documents.secrets import secret_name
 from ragx.errors import CorpusError, UsageError
 from ragx.indexing.gitignore import (
@@ -36,6 +37,7 @@ __all__ = [
     "scan",
 ]
 
+DOCUMENT_EXTENSIONS = frozenset(one for format in BUILT_IN for one in format.extensions)
 CONFIG_NAME = "ragx.toml"
 IGNORE_NAME = ".ragxignore"
 _INDEX_NAME = ".ragx"
@@ -52,13 +54,16 @@ class ScanOptions:
 
     Globs are gitignore patterns relative to the root. A file counts if `include` matches it or a
     directory above it (an empty `include` matches all), unless `exclude` does too. Sizes are in
-    bytes; 0 means no limit, for `max_files` as well.
+    bytes; 0 means no limit, for `max_files` as well. `max_document_bytes` holds for files with one
+    of the extensions in `documents` (lower-case, without a dot), `max_file_bytes` for all others.
     """
 
     include: tuple[str, ...] = DEFAULT_INCLUDE
     exclude: tuple[str, ...] = DEFAULT_EXCLUDE
     respect_gitignore: bool = True
     max_file_bytes: int = 10485760
+    max_document_bytes: int = 33554432
+    documents: frozenset[str] = DOCUMENT_EXTENSIONS
     max_files: int = 0
     follow_symlinks: bool = False
 
@@ -402,7 +407,7 @@ class _Walker:
             self._skip(path, "not_included")
             return
         status = entry.stat(follow_symlinks=is_link)
-        limit = self._options.max_file_bytes
+        limit = self._limit(path)
         if limit and status.st_size > limit:
             self._skip(path, "too_large")
             return
@@ -417,6 +422,12 @@ class _Walker:
                 code="too_many_files",
                 details={"max_files": max_files, "n_files": len(self.files)},
             )
+
+    def _limit(self, path: str) -> int:
+        extension = path.rpartition(".")[2].lower()
+        if extension in self._options.documents:
+            return self._options.max_document_bytes
+        return self._options.max_file_bytes
 
     def _link_target(self, entry: os.DirEntry[str]) -> str:
         """Where a link really leads; empty if that is nowhere, outside, or never to be read."""

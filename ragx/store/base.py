@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -17,6 +18,7 @@ from ragx.types import Chunk
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
     from ragx.algo.graph import CsrGraph
     from ragx.store.communities import CommunityOptions, Partition
@@ -26,6 +28,7 @@ __all__ = [
     "Counts",
     "Digests",
     "Evidence",
+    "FileFacts",
     "FileRow",
     "LinkOptions",
     "Reader",
@@ -39,12 +42,40 @@ Scored = tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What filters ask of a file that has chunks; `number` is its own within one snapshot.
+
+    `day` is as in `FileRow`; `dated` says whether it is more than `changed`, the day that the file
+    system tells.
+    """
+
+    number: int
+    path: str
+    content_hash: str
+    language: str
+    day: str
+    dated: bool
+    changed: str
+    tags: tuple[str, ...]
+
+
+def _day_of(time_ns: int) -> str:
+    try:
+        return datetime.fromtimestamp(time_ns // 1_000_000_000, UTC).date().isoformat()
+    except (OverflowError, OSError, ValueError):
+        return "1970-01-01"  # some file systems hold times that no calendar has
+
+
+@dataclass(frozen=True, slots=True)
 class FileRow:
     """One file as stored.
 
     `status` is "ok"; "failed" (an older version is stored, or none); "unembedded" (stored, but not
     all of its vectors could be had); or "skipped:<reason>". `code` is a failure's stable name;
-    `note` says for people what was assumed or went wrong.
+    `note` says for people what was assumed or went wrong. `date` is YYYY-MM-DD and `date_source`
+    "name", "front_matter", "metadata" or "git"; both are "" where only `mtime_ns` tells. `tags` are
+    as written. `extractor` names what read the text out of a document, with its version, or what
+    would have; "" for text. `skipped_parts` are (what, how many, more) of what it left out.
     """
 
     path: str
@@ -61,6 +92,21 @@ class FileRow:
     language: str = ""
     title: str = ""
     n_chunks: int = 0
+    date: str = ""
+    date_source: str = ""
+    tags: tuple[str, ...] = ()
+    extractor: str = ""
+    skipped_parts: tuple[tuple[str, int, str], ...] = ()
+
+    @property
+    def day(self) -> str:
+        """Its date, or where nothing but the file system tells, the day it was changed (UTC)."""
+        return self.date or _day_of(self.mtime_ns)
+
+    @property
+    def day_source(self) -> str:
+        """Where `day` comes from: "name", "front_matter", "metadata", "git" or "mtime"."""
+        return self.date_source or "mtime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +199,25 @@ class Reader(Protocol):
     def n_chunks(self) -> int:
         """How many chunks there are to find."""
 
+    def within(self, paths: Collection[str]) -> Reader:
+        """The same snapshot, whose two searches find chunks of these files only.
+
+        All else is as before, the figures of the corpus that scores depend on above all. It has to
+        be closed before the snapshot is.
+        """
+
+    @property
+    def scope(self) -> NDArray[np.int64] | None:
+        """(k,) int64 ids of the chunks that the searches may find, ascending; None for all."""
+
     def n_chunks_of(self, paths: Collection[str]) -> dict[str, int]:
         """How many chunks each of these files has; files without any are absent."""
 
     def files(self) -> dict[str, FileRow]:
         """Every known file by path, in path order."""
+
+    def facts(self) -> list[FileFacts]:
+        """What filters ask, of every file that has chunks, by path; much less than `files`."""
 
     def file(self, path: str) -> FileRow | None:
         """One file, or None if unknown."""
@@ -176,6 +236,9 @@ class Reader(Protocol):
 
     def known_embeddings(self, keys: Collection[bytes]) -> set[bytes]:
         """Those of the keys whose vectors are stored."""
+
+    def extraction(self, key: str) -> bytes | None:
+        """What was stored under a key; None if nothing was, or it is not what was written."""
 
     def paths_below(self, directory: str, limit: int) -> list[str]:
         """The first `limit` indexed files below a directory, by path."""
@@ -270,6 +333,15 @@ class Writer(Protocol):
     ) -> None:
         """Store (d,) float32 unit vectors durably, at once or with the commit."""
 
+    def extraction(self, key: str) -> bytes | None:
+        """What was stored under a key; None if nothing was, or it is not what was written."""
+
+    def put_extraction(self, key: str, data: bytes) -> None:
+        """Store what was read out of a document, durably and at once.
+
+        A commit keeps what its files were made of, and what this run has asked for or put.
+        """
+
     def stage_file(self, row: FileRow, chunks: Sequence[StagedChunk]) -> None:
         """Replace a file's rows at commit."""
 
@@ -278,6 +350,9 @@ class Writer(Protocol):
 
     def confirm(self, path: str, scanned_ns: int) -> None:
         """Set the reading time of a file that is staged already."""
+
+    def stage_git_dates(self, days: Mapping[str, str]) -> None:
+        """Set the dates of files that are staged already, by path; "" for no date."""
 
     def stage_delete(self, path: str) -> None:
         """Drop a file and its chunks at commit."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sqlite3
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from ragx.errors import StoreError
 from ragx.store import schema, seal
-from ragx.store.derived import TEMPORARY_SUFFIX
+from ragx.store.derived import TEMPORARY_SUFFIX, open_new
 from ragx.store.faults import translated
+from ragx.store.orphans import rows_astray
 from ragx.store.rows import is_intact
 
 __all__ = [
@@ -30,16 +34,48 @@ _BUSY_TIMEOUT_S = 10.0
 
 
 def index_directory(root: Path) -> Path:
-    """Where the index of a corpus lives."""
-    return root / INDEX_DIRECTORY
+    """Where the index of a corpus lives; nothing in there leads elsewhere.
+
+    A clone brings whatever its maker put into `.ragx`. A link there would have ragx read, replace
+    or delete a file of the reader's; a pipe would have it wait for ever.
+
+    Raises:
+        StoreError: code "linked_index": it is a link, or holds something that is neither a file
+            nor a directory. Also where it cannot be listed.
+    """
+    directory = root / INDEX_DIRECTORY
+    with translated("opening the index"):
+        try:
+            if stat.S_ISLNK(directory.lstat().st_mode):
+                raise _refusal(directory, "a link")
+            entries = sorted(directory.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return directory
+        for entry in entries:
+            # Files of a run that is at work come and go.
+            with contextlib.suppress(FileNotFoundError):
+                mode = entry.lstat().st_mode
+                if stat.S_ISLNK(mode):
+                    raise _refusal(entry, "a link")
+                if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                    raise _refusal(entry, "no regular file")
+    return directory
+
+
+def _refusal(path: Path, what: str) -> StoreError:
+    return StoreError(
+        f"{path} is {what}: an index is kept in its corpus alone, as a clone could bring a link"
+        " that leads to other files",
+        code="linked_index",
+        hint=f"rm {shlex.quote(str(path))}",
+    )
 
 
 def make_directory(directory: Path) -> None:
     """Make the index directory, private and ignored by git."""
     directory.mkdir(mode=0o700, exist_ok=True)
-    ignore = directory / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
+    with contextlib.suppress(FileExistsError), open_new(directory / ".gitignore", 0o666) as file:
+        file.write(b"*\n")
 
 
 def connect_reading(path: Path) -> sqlite3.Connection:
@@ -100,13 +136,16 @@ def connect_writing(path: Path) -> sqlite3.Connection:
 
 
 def is_sound(db: sqlite3.Connection) -> bool:
-    """Whether SQLite finds its own structures whole, the full text's too, and vectors are right."""
+    """Whether SQLite finds its own structures whole, the full text's too, vectors are right and
+    all rows belong together."""
     try:
         (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()
         db.execute("INSERT INTO postings (postings) VALUES ('integrity-check')")
         for blob, stored in db.execute("SELECT vector, checksum FROM embeddings"):
             if not is_intact(blob, stored):
                 return False
+        if any(rows_astray(db)):
+            return False
     except sqlite3.Error:
         return False
     return bool(verdict == "ok")

@@ -8,7 +8,7 @@ import shutil
 import time
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import xxhash
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TEMPORARY_SUFFIX",
     "arrays_digest",
+    "open_new",
     "read_head",
     "replace_file",
     "sweep",
@@ -32,19 +33,32 @@ TEMPORARY_SUFFIX = ".tmp"
 _LEFTOVER_S = 600.0  # longer than any file here takes to write
 
 
-def replace_file(path: Path, parts: list[Any]) -> None:
-    """Write beside the target and move over it, so that readers see the old file or the new."""
+def replace_file(path: Path, parts: list[Any], *, place: str = "matrix") -> None:
+    """Write beside the target and move over it, so that readers see the old file or the new.
+
+    Args:
+        place: what a test can break the run at: "<place>_written" and "<place>_replaced".
+    """
     temporary = temporary_name(path)
     try:
-        with open(temporary, "wb", opener=_private) as file:
+        with open_new(temporary) as file:
             for part in parts:
                 file.write(part)
-        reach("matrix_written")
+        reach(f"{place}_written")
         os.replace(temporary, path)
-        reach("matrix_replaced")
+        reach(f"{place}_replaced")
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def open_new(path: Path, mode: int = 0o600) -> IO[bytes]:
+    """A file to write that was not there; never one that a link leads to.
+
+    Raises:
+        FileExistsError: something has that name, be it a link to nothing.
+    """
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
 def read_head(path: Path, size: int) -> tuple[bytes, int] | None:
@@ -82,7 +96,3 @@ def sweep(directory: Path) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -15,6 +15,7 @@ __all__ = ["FAILPOINTS", "reach"]
 FAILPOINTS: Final = (
     "writer_opened",
     "embeddings_saved",
+    "extraction_saved",
     "file_staged",
     "commit_begun",
     "commit_chunks_dropped",

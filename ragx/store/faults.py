@@ -91,7 +91,7 @@ def reading(doing: str) -> Iterator[None]:
     with translated(doing):
         try:
             yield
-        except (ValueError, TypeError, KeyError) as fault:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as fault:
             raise IndexDamaged(
                 f"the index is damaged ({doing}: {fault})", hint=REBUILD_HINT
             ) from fault

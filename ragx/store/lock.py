@@ -14,6 +14,8 @@ from ragx.store.faults import translated
 __all__ = ["WriterLock"]
 
 LOCK_NAME = "writer.lock"
+# What a link leads to would be emptied.
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 class WriterLock:
@@ -27,7 +29,7 @@ class WriterLock:
     def __init__(self, directory: Path) -> None:
         path = directory / LOCK_NAME
         with translated("taking the writer's lock"):
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            self._fd = os.open(path, _FLAGS, 0o600)
         try:
             _lock(self._fd)
         except OSError as fault:

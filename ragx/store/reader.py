@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import sqlite3
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragx.errors import IndexMissing
 from ragx.store import schema, seal, vectors
-from ragx.store.base import Counts, Digests, Evidence, FileRow, Scored
+from ragx.store.base import Counts, Digests, Evidence, FileFacts, FileRow, Scored
 from ragx.store.communities import (
     CommunityOptions,
     Partition,
@@ -34,10 +36,13 @@ from ragx.store.rows import (
     load_vectors,
     marks,
     read_counts,
+    read_extraction,
+    read_facts,
     read_files,
     read_manifest,
     stored_graph,
     to_chunk,
+    to_file,
     vector_stamp,
 )
 from ragx.types import Chunk
@@ -51,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["SqliteReader"]
 
 _VERY_COMMON = 10_000  # the same where shares are taken of it
+_FEW_FILES = 1000
 _ENOUGH = 1000  # matches after which a word is common, however many more there are
 
 
@@ -72,6 +78,26 @@ def _generation(db: sqlite3.Connection) -> int:
     return int(row[0])
 
 
+@dataclass(slots=True)
+class _Kept:
+    """What a snapshot reads or makes once, for all views of it."""
+
+    vectors: vectors.VectorIndex | None = None
+    graph: CsrGraph | None = None
+    n_chunks: int | None = None
+    facts: list[FileFacts] | None = None
+    n_scopes: int = 0
+
+
+@dataclass(slots=True)
+class _Scope:
+    """Chunks that the searches of a view may find: their ids, ascending, and the name of an SQL
+    function that tells whether an id is among them."""
+
+    ids: NDArray[np.int64]
+    function: str
+
+
 class SqliteReader:
     """A snapshot of the last commit; see `store.base.Reader`.
 
@@ -87,9 +113,8 @@ class SqliteReader:
             exists = stat.S_ISREG(_mode(path))
         if not exists:
             raise IndexMissing(f"no index in {root}", hint="ragx index builds it")
-        self._vectors: vectors.VectorIndex | None = None
-        self._graph: CsrGraph | None = None
-        self._n_chunks: int | None = None
+        self._kept = _Kept()
+        self._scope: _Scope | None = None
         with translated("opening the index"):
             seal.check_seal(path)
             self._db = connect_reading(path)
@@ -118,10 +143,41 @@ class SqliteReader:
             return read_counts(self._db)
 
     def n_chunks(self) -> int:
-        if self._n_chunks is None:
+        if self._kept.n_chunks is None:
             with reading("counting chunks"):
-                self._n_chunks = int(self._db.execute("SELECT count(*) FROM chunks").fetchone()[0])
-        return self._n_chunks
+                (n,) = self._db.execute("SELECT count(*) FROM chunks").fetchone()
+                self._kept.n_chunks = int(n)
+        return self._kept.n_chunks
+
+    @property
+    def scope(self) -> NDArray[np.int64] | None:
+        return self._scope.ids if self._scope else None
+
+    def within(self, paths: Collection[str]) -> SqliteReader:
+        import numpy as np
+
+        wanted = frozenset(paths)
+        numbers = [one.number for one in self.facts() if one.path in wanted]
+        # Looking up each of many files takes longer than looking at all chunks.
+        column = "file_id" if len(numbers) < _FEW_FILES else "+file_id"
+        with reading("reading chunks"):
+            rows = self._db.execute(
+                # The index holds both columns; the table has all texts in between.
+                "SELECT chunk_id FROM chunks INDEXED BY chunks_by_file"
+                f" WHERE {column} IN (SELECT value FROM json_each(?))",
+                (json.dumps(numbers),),
+            ).fetchall()
+        ids = np.sort(np.fromiter((one for (one,) in rows), np.int64, len(rows)))
+        if self._scope is not None:
+            ids = np.intersect1d(ids, self._scope.ids, assume_unique=True)
+        self._kept.n_scopes += 1
+        view = copy.copy(self)
+        view._scope = _Scope(ids, f"in_scope_{self._kept.n_scopes}")
+        # The full text asks it of what matches; a table would have to be filled first.
+        self._db.create_function(
+            view._scope.function, 1, frozenset(ids.tolist()).__contains__, deterministic=True
+        )
+        return view
 
     def n_chunks_of(self, paths: Collection[str]) -> dict[str, int]:
         with reading("counting chunks"):
@@ -132,6 +188,10 @@ class SqliteReader:
                     (json.dumps(list(paths)),),
                 )
             )
+
+    def extraction(self, key: str) -> bytes | None:
+        with reading("looking up an extraction"):
+            return read_extraction(self._db, key)
 
     def paths_below(self, directory: str, limit: int) -> list[str]:
         with reading("reading the files"):
@@ -147,12 +207,18 @@ class SqliteReader:
         with reading("reading the files"):
             return read_files(self._db)
 
+    def facts(self) -> list[FileFacts]:
+        if self._kept.facts is None:
+            with reading("reading the files"):
+                self._kept.facts = read_facts(self._db)
+        return self._kept.facts
+
     def file(self, path: str) -> FileRow | None:
         with reading("reading a file's entry"):
             row = self._db.execute(
                 f"SELECT {FILE_COLUMNS} FROM files WHERE path = ?", (path,)
             ).fetchone()
-        return FileRow(*row) if row else None
+            return to_file(row) if row else None
 
     def chunks(self, chunk_ids: Sequence[int]) -> dict[int, Chunk]:
         with reading("reading chunks"):
@@ -206,18 +272,23 @@ class SqliteReader:
             return []
         match = f"({expression}) NOT ({exclude})" if exclude else expression
         ranked = f"SELECT rowid, -bm25(postings, {marks(len(weights))}) AS score FROM postings"
+        matching = f"postings MATCH ?{self._within_scope()}"
         order = "ORDER BY score DESC, rowid LIMIT ?"
         with reading("searching the full text"):
             rows = self._db.execute(
-                f"{ranked} WHERE postings MATCH ? {order}", (*weights, match, depth + 1)
+                f"{ranked} WHERE {matching} {order}", (*weights, match, depth + 1)
             ).fetchall()
             if len(rows) > depth and rows[depth][1] == rows[depth - 1][1]:
                 # The cut falls among equals: fetch them all, so that their places can decide.
                 rows = self._db.execute(
-                    f"SELECT * FROM ({ranked} WHERE postings MATCH ?) WHERE score >= ?",
+                    f"SELECT * FROM ({ranked} WHERE {matching}) WHERE score >= ?",
                     (*weights, match, rows[depth][1]),
                 ).fetchall()
         return self._best(rows, depth)
+
+    def _within_scope(self) -> str:
+        """What has to hold for the row ids of a search, beside that they match."""
+        return f" AND {self._scope.function}(rowid)" if self._scope else ""
 
     def rarest(self, expressions: Sequence[str], limit: int) -> list[str]:
         counts = self._counted(expressions, _ENOUGH)
@@ -262,7 +333,8 @@ class SqliteReader:
             return {chunk_id for (chunk_id,) in rows}
 
     def vector(self, query: NDArray[np.float32], *, depth: int) -> list[Scored]:
-        return self._best(self._vector_index().search(query, depth=depth), depth)
+        found = self._vector_index().search(query, depth=depth, within=self.scope)
+        return self._best(found, depth)
 
     def vector_scores(
         self, query: NDArray[np.float32], chunk_ids: Collection[int]
@@ -277,7 +349,7 @@ class SqliteReader:
         return self._vector_index().dimension
 
     def graph(self) -> CsrGraph:
-        if self._graph is None:
+        if self._kept.graph is None:
             with reading("reading the graph"):
                 stamp = graph_stamp(self._db)
                 graph = map_graph(self._directory, stamp)
@@ -287,8 +359,8 @@ class SqliteReader:
                     if self._is_current():
                         with contextlib.suppress(OSError):
                             write_graph(self._directory, stamp, graph)
-            self._graph = graph
-        return self._graph
+            self._kept.graph = graph
+        return self._kept.graph
 
     def graph_stamp(self) -> str:
         with reading("reading the graph"):
@@ -327,19 +399,22 @@ class SqliteReader:
             return digests(self._db)
 
     def close(self) -> None:
-        self._db.close()
+        if self._scope is None:
+            self._db.close()
+        else:
+            self._db.create_function(self._scope.function, 1, None)
 
     def _vector_index(self) -> vectors.VectorIndex:
-        if self._vectors is None:
+        if self._kept.vectors is None:
             with reading("reading the vectors"):
                 stamp = vector_stamp(self._db)
-            self._vectors = vectors.open_vectors(
+            self._kept.vectors = vectors.open_vectors(
                 self._directory,
                 stamp,
                 lambda: load_vectors(self._db),
                 is_current=self._is_current,
             )
-        return self._vectors
+        return self._kept.vectors
 
     def _best(self, scored: Sequence[Scored], depth: int) -> list[Scored]:
         """The best of a list that holds all that tie with the last; ties by path and position."""

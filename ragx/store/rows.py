@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
@@ -14,11 +17,11 @@ from ragx.algo.knn_graph import EXACT_LIMIT
 from ragx.algo.lexical import analyse
 from ragx.errors import IndexDamaged
 from ragx.store import vectors
-from ragx.store.base import Counts, Digests, FileRow, LinkOptions
+from ragx.store.base import Counts, Digests, FileFacts, FileRow, LinkOptions
 from ragx.store.edges import derive_graph, graph_digest
 from ragx.store.faults import REBUILD_HINT, reading
 from ragx.store.similar import Vectors, labels_of
-from ragx.types import Chunk
+from ragx.types import Chunk, Locator
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,27 +43,36 @@ __all__ = [
     "link_options",
     "load_vectors",
     "marks",
+    "packed_locator",
     "posting_terms",
     "read_counts",
+    "read_extraction",
+    "read_facts",
     "read_files",
     "read_manifest",
     "stored_graph",
     "to_chunk",
+    "to_file",
     "vector_stamp",
 ]
 
+_MAX_NUMBER = 1 << 53
 _IN_LIMIT = 500  # bound parameters per statement; SQLite's oldest default limit is 999
+
+# What no run stores: paths that lead out of the corpus once they are joined to its root.
+_OUTSIDE = re.compile(r"\A(?:/|\Z)|(?:\A|/)\.\.(?:/|\Z)|\0")
+_OUTSIDE_ON_WINDOWS = re.compile(r"[\\:]")
 
 # The plus keeps the planner from running the match anew for every id.
 ROWID_IN_LIST = "+rowid IN (SELECT value FROM json_each(?))"
 
 FILE_COLUMNS = (
     "path, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, code, note,"
-    " encoding, language, title, n_chunks"
+    " encoding, language, title, n_chunks, date, date_source, tags, extractor, skipped_parts"
 )
 CHUNK_COLUMNS = (
     "c.chunk_id, f.path, c.ordinal, c.byte_start, c.byte_end, c.line_start, c.line_end, c.text,"
-    " c.heading, c.symbols"
+    " c.heading, c.symbols, c.locator"
 )
 
 
@@ -74,14 +86,61 @@ def marks(n: int) -> str:
     return ",".join("?" * n)
 
 
-def to_chunk(row: tuple[int, str, int, int, int, int, int, str, str, str]) -> Chunk:
-    """A row of CHUNK_COLUMNS as a chunk."""
-    return Chunk(*row[:8], heading=_strings(row[8]), symbols=_strings(row[9]))
+def to_chunk(row: tuple[int, str, int, int, int, int, int, str, str, str, str]) -> Chunk:
+    """A row of CHUNK_COLUMNS as a chunk.
+
+    Raises:
+        ValueError: its path is none of a corpus.
+    """
+    _require_inside(row[1])
+    return Chunk(
+        *row[:8],
+        heading=_strings(row[8]),
+        symbols=_strings(row[9]),
+        locator=_locator(row[10]) if row[10] else None,
+    )
+
+
+def to_file(row: tuple[Any, ...]) -> FileRow:
+    """A row of FILE_COLUMNS.
+
+    Raises:
+        ValueError: its path is none of a corpus.
+    """
+    _require_inside(row[0])
+    *plain, tags, extractor, packed = row
+    if not isinstance(extractor, str):
+        raise TypeError("an extractor that is no text")
+    parts = tuple((str(what), int(n), str(note)) for what, n, note in json.loads(packed))
+    return FileRow(*(*plain, _strings(tags), extractor, parts))
+
+
+def _require_inside(path: str) -> None:
+    """Refuse a path that leads out of the corpus: rows may come from somebody else's index."""
+    if _OUTSIDE.search(path) or (os.name == "nt" and _OUTSIDE_ON_WINDOWS.search(path)):
+        raise ValueError(f"a row for {path!r}, which is not below the corpus")
 
 
 @lru_cache(maxsize=20_000)
 def _strings(packed: str) -> tuple[str, ...]:
     return tuple(json.loads(packed)) if packed != "[]" else ()
+
+
+def packed_locator(locator: Locator | None) -> str:
+    """As it is stored; "" for a chunk of a text file."""
+    if locator is None:
+        return ""
+    return json.dumps([locator.kind, locator.number, locator.end, locator.name], ensure_ascii=False)
+
+
+@lru_cache(maxsize=20_000)
+def _locator(packed: str) -> Locator:
+    kind, number, end, name = json.loads(packed)
+    if not (isinstance(kind, str) and kind.strip() and isinstance(name, str)):
+        raise ValueError("a place without a kind or name")
+    if not (0 <= int(number) <= _MAX_NUMBER and 0 <= int(end) <= _MAX_NUMBER):
+        raise ValueError("a place out of range")
+    return Locator(kind, int(number), int(end), name)
 
 
 def posting_terms(chunk: Chunk) -> tuple[str, str, str, str]:
@@ -166,7 +225,35 @@ def all_vectors(db: sqlite3.Connection, rows: vectors.VectorRows) -> Vectors:
 def read_files(db: sqlite3.Connection) -> dict[str, FileRow]:
     """Every known file by path, in path order."""
     rows = db.execute(f"SELECT {FILE_COLUMNS} FROM files ORDER BY path")
-    return {row[0]: FileRow(*row) for row in rows}
+    return {row[0]: to_file(row) for row in rows}
+
+
+@lru_cache(maxsize=20_000)
+def _day(text: str) -> str:
+    return date.fromisoformat(text).isoformat()
+
+
+def read_facts(db: sqlite3.Connection) -> list[FileFacts]:
+    """What filters ask of every file that has chunks, by path.
+
+    Raises:
+        ValueError: a date is none.
+    """
+    return [
+        FileFacts(number, path, content_hash, language, _day(dated or changed), bool(dated),
+                  changed, _strings(tags))
+        for number, path, content_hash, language, dated, changed, tags in db.execute(
+            "SELECT file_id, path, content_hash, language, date,"
+            " coalesce(date(mtime_ns / 1000000000, 'unixepoch'), '1970-01-01'), tags"
+            " FROM files WHERE n_chunks > 0 ORDER BY path"
+        )
+    ]  # fmt: skip
+
+
+def read_extraction(db: sqlite3.Connection, key: str) -> bytes | None:
+    """What was read out of a document, by its key; None if nothing was kept, or it is damaged."""
+    row = db.execute("SELECT data, checksum FROM extractions WHERE key = ?", (key,)).fetchone()
+    return row[0] if row and is_intact(*row) else None
 
 
 def read_counts(db: sqlite3.Connection) -> Counts:
@@ -278,13 +365,16 @@ def _digest_files(db: sqlite3.Connection) -> dict[str, str]:
     """Digest of each file's row and chunks, by path."""
     states: dict[str, xxhash.xxh3_128] = {}
     for path, *facts in db.execute(
-        "SELECT path, content_hash, status, code, note, encoding, language, title, n_chunks"
+        "SELECT path, content_hash, status, code, note, encoding, language, title, n_chunks, tags,"
+        " extractor, skipped_parts,"
+        # Commits and the file system change the others while the files stay the same.
+        " CASE WHEN date_source IN ('name', 'front_matter', 'metadata') THEN date END"
         " FROM files ORDER BY path"
     ):
         states[path] = xxhash.xxh3_128(repr(facts).encode("utf-8", "surrogatepass"))
     for path, *facts in db.execute(
         "SELECT f.path, c.chunk_id, c.ordinal, c.byte_start, c.byte_end, c.line_start, c.line_end,"
-        " c.heading, c.symbols, c.text FROM chunks c JOIN files f USING (file_id)"
+        " c.heading, c.symbols, c.locator, c.text FROM chunks c JOIN files f USING (file_id)"
         " ORDER BY f.path, c.ordinal"
     ):
         states[path].update(repr(facts).encode("utf-8", "surrogatepass"))

@@ -8,6 +8,7 @@ names       what other chunks may call a chunk: titles, file names, symbols it d
 mentions    names of few bearers and the chunks whose text holds them
 links       what a chunk's text refers to on purpose, as written; resolved when edges are derived
 neighbours  of each embedding that `similar` edges compare, the nearest others: directed lists
+extractions what was read out of documents whose text is not in their bytes, by content
 embeddings  vectors addressed by the hash of exactly what was embedded; outlive their chunks
 retired     when an embedding lost its last chunk, so that old ones can go
 postings    FTS5 over analysed terms; contentless: the text is in `chunks` already
@@ -24,7 +25,7 @@ __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "create", "require_current"]
 
 APPLICATION_ID = 0x72616778  # "ragx"
 # Readable = equal to this. A change of meaning or of tables raises it and adds a migration.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 4
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -43,7 +44,12 @@ CREATE TABLE files (
     encoding TEXT NOT NULL,
     language TEXT NOT NULL,
     title TEXT NOT NULL,
-    n_chunks INTEGER NOT NULL
+    n_chunks INTEGER NOT NULL,
+    date TEXT NOT NULL,
+    date_source TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    extractor TEXT NOT NULL,
+    skipped_parts TEXT NOT NULL
 );
 CREATE TABLE chunks (
     chunk_id INTEGER PRIMARY KEY,
@@ -55,7 +61,8 @@ CREATE TABLE chunks (
     line_end INTEGER NOT NULL,
     heading TEXT NOT NULL,
     symbols TEXT NOT NULL,
-    text TEXT NOT NULL
+    text TEXT NOT NULL,
+    locator TEXT NOT NULL
 );
 CREATE UNIQUE INDEX chunks_by_file ON chunks (file_id, ordinal);
 CREATE TABLE windows (
@@ -103,6 +110,11 @@ CREATE TABLE neighbours (
     key BLOB PRIMARY KEY,
     owner INTEGER NOT NULL,
     nearest BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE extractions (
+    key TEXT PRIMARY KEY,
+    data BLOB NOT NULL,
+    checksum INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE embeddings (
     key BLOB NOT NULL PRIMARY KEY,

@@ -16,6 +16,7 @@ from pathlib import Path
 import xxhash
 
 from ragx.errors import IndexDamaged
+from ragx.store.derived import open_new, temporary_name
 from ragx.store.faults import REBUILD_HINT
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "has_seal",
     "is_fresh",
     "log_holds_data",
+    "sealed_digest",
     "write_seal",
 ]
 
@@ -38,10 +40,13 @@ def write_seal(database: Path) -> None:
     seal = database.with_name(SEAL_NAME)
     with contextlib.suppress(OSError):
         facts = {**_stat(database), "xxh3_128": file_digest(database)}
-        temporary = seal.with_name(f"{SEAL_NAME}.{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(facts), encoding="ascii")
-        temporary.chmod(0o600)
-        os.replace(temporary, seal)
+        temporary = temporary_name(seal)
+        try:
+            with open_new(temporary) as file:
+                file.write(json.dumps(facts).encode("ascii"))
+            os.replace(temporary, seal)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def drop_seal(database: Path) -> None:
@@ -84,6 +89,12 @@ def check_seal(database: Path) -> None:
     raise IndexDamaged(
         "the index is damaged: its database is not what the last run left", hint=REBUILD_HINT
     )
+
+
+def sealed_digest(database: Path) -> str | None:
+    """The digest that the last run left; None where there is no seal that can be read."""
+    digest = (_read(database) or {}).get("xxh3_128")
+    return digest if isinstance(digest, str) else None
 
 
 def _read(database: Path) -> dict[str, object] | None:

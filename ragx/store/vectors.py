@@ -59,6 +59,7 @@ _M, _EF_CONSTRUCTION, _EF_SEARCH = 16, 200, 200
 _MAX_DELETED_SHARE = 0.3
 # BLAS adds up in an order that depends on the shape, so its sums only preselect.
 _BLAS_SLACK = 1e-5
+_COPY_COST = 4  # times longer than a product over all rows takes a product over picked ones
 _SAMPLED = 400  # rows whose likeness to each other tells what is usual
 
 
@@ -116,18 +117,32 @@ class VectorIndex:
         # Rounded, for the sums of a product depend on how BLAS divides it.
         return round(float(cosines.std()), 4), len(cosines)
 
-    def search(self, query: NDArray[np.float32], *, depth: int) -> list[Scored]:
+    def search(
+        self,
+        query: NDArray[np.float32],
+        *,
+        depth: int,
+        within: NDArray[np.int64] | None = None,
+    ) -> list[Scored]:
         """Best chunks for a (d,) unit query by cosine; [] when empty.
 
         `depth` of them, and all that tie with the last, by falling score and then by chunk id.
+
+        Args:
+            within: (k,) int64 ids of the only chunks that count, ascending; these are searched
+                exactly.
         """
         import numpy as np
 
         if not len(self) or depth < 1:
             return []
-        rows = None if self._load_ann is None else self._approximate(query, depth)
-        if rows is None:
-            rows = self._preselect(query, depth)
+        if within is not None:
+            rows = self._among(query, depth, _rows_of(self._owners, within))
+            if not len(rows):
+                return []
+        else:
+            found = None if self._load_ann is None else self._approximate(query, depth)
+            rows = self._preselect(query, depth) if found is None else found
         owners, scores = _best_per_owner(self._owners[rows], _cosines(self._matrix[rows], query))
         order = np.lexsort((owners, -scores))
         if len(order) > depth:
@@ -146,6 +161,23 @@ class VectorIndex:
             return {}
         owners, best = _best_per_owner(self._owners[rows], _cosines(self._matrix[rows], query))
         return {int(owner): float(score) for owner, score in zip(owners, best, strict=True)}
+
+    def _among(
+        self, query: NDArray[np.float32], depth: int, rows: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Those of the given rows that may belong to the best `depth` chunks."""
+        import numpy as np
+
+        owners = self._owners[rows]
+        if np.count_nonzero(owners[1:] != owners[:-1]) < depth:
+            return rows
+        if len(rows) * _COPY_COST < len(self):
+            rough = self._matrix[rows] @ query
+        else:
+            rough = (self._matrix @ query)[rows]
+        owners, scores = _best_per_owner(owners, rough)
+        floor = np.partition(scores, len(scores) - depth)[len(scores) - depth]
+        return _rows_of(self._owners, owners[scores >= floor - _BLAS_SLACK])
 
     def _preselect(self, query: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
         """Rows that may belong to the best `depth` chunks, all ties included."""

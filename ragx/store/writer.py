@@ -39,8 +39,10 @@ from ragx.store.rows import (
     known_embeddings,
     load_vectors,
     marks,
+    packed_locator,
     posting_terms,
     read_counts,
+    read_extraction,
     read_files,
     read_manifest,
     to_chunk,
@@ -64,13 +66,14 @@ _SHORTEST, _LONGEST = 0.9, 1.1  # squared length of what counts as a unit vector
 _STAGING = """
 CREATE TEMP TABLE staged_files (
     path TEXT PRIMARY KEY, content_hash, size, mtime_ns, ctime_ns, inode, scanned_ns, status, code,
-    note, encoding, language, title, n_chunks, replaces_chunks INTEGER NOT NULL
+    note, encoding, language, title, n_chunks, date, date_source, tags, extractor, skipped_parts,
+    replaces_chunks INTEGER NOT NULL
 );
 CREATE TEMP TABLE staged_embeddings (key BLOB PRIMARY KEY, vector BLOB, checksum INTEGER);
 CREATE TEMP TABLE staged_deletes (path TEXT PRIMARY KEY);
 CREATE TEMP TABLE staged_chunks (
     chunk_id INTEGER PRIMARY KEY, path, ordinal, byte_start, byte_end, line_start, line_end,
-    heading, symbols, text, t_body, t_heading, t_path, t_symbols
+    heading, symbols, text, locator, t_body, t_heading, t_path, t_symbols
 );
 CREATE TEMP TABLE staged_windows (
     chunk_id INTEGER, window INTEGER, key BLOB, PRIMARY KEY (chunk_id, window)
@@ -115,6 +118,7 @@ class SqliteWriter:
             self._db = self._open(rebuild)
             self._reset = False
             self._relink = False
+            self._extractions: set[str] = set()  # keys that this run has had to do with
             self._graph: CsrGraph | None = None
             self._rows: vectors.VectorRows | None = None
             self._waiting_rows: list[tuple[object, ...]] = []
@@ -137,7 +141,7 @@ class SqliteWriter:
         else:
             if not rebuild:
                 return self._checked(db)
-            self._whole = self._whole or is_sound(db)
+            self._whole = (self._whole or is_sound(db)) and _can_be_read(db)
             if self._whole:
                 return db
             db.close()
@@ -218,6 +222,20 @@ class SqliteWriter:
         with translated("saving embeddings"):
             reach("embeddings_saved")
 
+    def extraction(self, key: str) -> bytes | None:
+        self._extractions.add(key)
+        with reading("looking up an extraction"):
+            return read_extraction(self._db, key)
+
+    def put_extraction(self, key: str, data: bytes) -> None:
+        self._extractions.add(key)
+        with translated("saving an extraction"), self._transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO extractions VALUES (?, ?, ?)", (key, data, checksum(data))
+            )
+        with translated("saving an extraction"):
+            reach("extraction_saved")
+
     def stage_file(self, row: FileRow, chunks: Sequence[StagedChunk]) -> None:
         self._waiting_rows.append(_file_values(row, replaces_chunks=1))
         self._waiting_chunks += chunks
@@ -232,10 +250,10 @@ class SqliteWriter:
         self._waiting_rows, self._waiting_chunks = [], []
         with translated("staging a file"), self._transaction("DEFERRED"):
             self._db.executemany(
-                f"INSERT OR REPLACE INTO temp.staged_files VALUES ({marks(15)})", rows
+                f"INSERT OR REPLACE INTO temp.staged_files VALUES ({marks(20)})", rows
             )
             self._db.executemany(
-                f"INSERT INTO temp.staged_chunks VALUES ({marks(14)})",
+                f"INSERT INTO temp.staged_chunks VALUES ({marks(15)})",
                 [_staged_row(staged.chunk) for staged in chunks],
             )
             self._db.executemany(
@@ -278,6 +296,15 @@ class SqliteWriter:
         self._waiting_rows.append(_file_values(row, replaces_chunks=0))
         if len(self._waiting_rows) >= _STAGE_EVERY:
             self._flush()
+
+    def stage_git_dates(self, days: Mapping[str, str]) -> None:
+        self._flush()
+        with translated("staging a file"), self._transaction("DEFERRED"):
+            self._db.executemany(
+                "UPDATE temp.staged_files SET date = :day,"
+                " date_source = CASE :day WHEN '' THEN '' ELSE 'git' END WHERE path = :path",
+                [{"path": path, "day": day} for path, day in sorted(days.items())],
+            )
 
     def confirm(self, path: str, scanned_ns: int) -> None:
         self._flush()
@@ -363,6 +390,7 @@ class SqliteWriter:
             )
             self._db.executemany("INSERT INTO meta VALUES (?, ?)", sorted(manifest.items()))
             self._retire_embeddings()
+            self._drop_extractions()
             for table in ("files", "deletes", "chunks", "embeddings", *_OF_CHUNKS):
                 self._db.execute(f"DELETE FROM temp.staged_{table}")
             self._db.execute("DELETE FROM temp.reparted")
@@ -567,7 +595,7 @@ class SqliteWriter:
         )
         db.execute(
             "INSERT INTO chunks SELECT s.chunk_id, f.file_id, s.ordinal, s.byte_start, s.byte_end,"
-            " s.line_start, s.line_end, s.heading, s.symbols, s.text"
+            " s.line_start, s.line_end, s.heading, s.symbols, s.text, s.locator"
             " FROM temp.staged_chunks s JOIN files f USING (path) ORDER BY s.chunk_id"
         )
         for table in _OF_CHUNKS:
@@ -601,6 +629,24 @@ class SqliteWriter:
         )
         self._db.execute("DELETE FROM retired WHERE at_s < ?", old)
 
+    def _drop_extractions(self) -> None:
+        """Unlike a vector, it is text: what belongs to no file goes with the file.
+
+        Failures (marked F) hold none, and stay as long as any file fails.
+        """
+        self._db.execute("CREATE TEMP TABLE IF NOT EXISTS kept_extractions (key TEXT PRIMARY KEY)")
+        self._db.execute("DELETE FROM temp.kept_extractions")
+        self._db.executemany(
+            "INSERT INTO temp.kept_extractions VALUES (?)", [(key,) for key in self._extractions]
+        )
+        self._db.execute(
+            "DELETE FROM extractions WHERE key NOT IN (SELECT key FROM temp.kept_extractions)"
+            " AND key NOT IN (SELECT content_hash || ' ' || extractor FROM files)"
+            # A file whose last good version is kept does not say what it fails with.
+            " AND (substr(data, 1, 1) != x'46' OR NOT EXISTS"
+            " (SELECT 1 FROM files WHERE status = 'failed'))"
+        )
+
     @contextlib.contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
         if kind == "IMMEDIATE":
@@ -616,11 +662,23 @@ class SqliteWriter:
         self._db.execute("COMMIT")
 
 
+def _can_be_read(db: sqlite3.Connection) -> bool:
+    """Whether the files are of a corpus: an index that somebody else made may be whole and lie."""
+    try:
+        with reading("reading the files"):
+            read_files(db)
+    except StoreError:
+        return False
+    return True
+
+
 def _file_values(row: FileRow, *, replaces_chunks: int) -> tuple[object, ...]:
     return (
         row.path, row.content_hash, row.size, row.mtime_ns, row.ctime_ns, row.inode,
         row.scanned_ns, row.status, row.code, row.note, row.encoding, row.language,
-        row.title, row.n_chunks, replaces_chunks,
+        row.title, row.n_chunks, row.date, row.date_source,
+        json.dumps(row.tags, ensure_ascii=False), row.extractor,
+        json.dumps(row.skipped_parts, ensure_ascii=False), replaces_chunks,
     )  # fmt: skip
 
 
@@ -628,5 +686,6 @@ def _staged_row(chunk: Chunk) -> tuple[object, ...]:
     return (
         chunk.chunk_id, chunk.path, chunk.ordinal, chunk.byte_start, chunk.byte_end,
         chunk.line_start, chunk.line_end, json.dumps(chunk.heading, ensure_ascii=False),
-        json.dumps(chunk.symbols, ensure_ascii=False), chunk.text, *posting_terms(chunk),
+        json.dumps(chunk.symbols, ensure_ascii=False), chunk.text, packed_locator(chunk.locator),
+        *posting_terms(chunk),
     )  # fmt: skip

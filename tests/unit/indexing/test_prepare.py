@@ -337,6 +337,29 @@ def test_a_limit_smaller_than_the_chunk_makes_windows() -> None:
         assert "".join("".join(texts).split()) == "".join(chunk.text.split())
 
 
+DENSE = {**SAMPLES, "digits.txt": "31415926 53589793 " * 300, "signs.txt": "{}[]();:,.!? " * 300}
+
+
+@pytest.mark.parametrize("name", DENSE)
+@pytest.mark.parametrize("limit", [64, 256, 512])
+def test_a_limit_without_a_tokenizer_holds_by_a_safe_guess(name: str, limit: int) -> None:
+    embedder = open_embedder(
+        EmbeddingOptions(
+            provider="openai", base_url="http://127.0.0.1:9/v1", model="m", max_tokens=limit
+        )
+    )
+    assert embedder is not None
+    prepared = Preparer(ChunkOptions(size_tokens=450), embedder, 256).prepare(
+        name, DENSE[name].encode()
+    )
+    for chunk, passages in zip(prepared.chunks, passage_texts(prepared), strict=True):
+        assert all(embedder.count_tokens(text) <= limit for text in passages)
+        if name.endswith(".txt"):  # nothing stands above their passages
+            assert "".join("".join(passages).split()) == "".join(chunk.text.split())
+    parts = [part.text for row in prepared.parts for part in row]
+    assert all(embedder.count_tokens(text) <= limit for text in parts)
+
+
 @pytest.mark.parametrize("limit", [3, 4, 8])
 def test_a_limit_that_takes_next_to_nothing(limit: int) -> None:
     embedder = HashEmbedder(max_tokens=limit)
