@@ -21,13 +21,14 @@ def fold(
     top: int,
     fold_weight: float | Callable[[str], float],
     capped: bool = True,
+    keep: int = CHUNKS_PER_FILE,
 ) -> list[FileHit]:
     """Walk a ranking until `top` files have been seen and fold each file's hits into one entry.
 
-    An entry holds at most three hits and scores `best + fold_weight * (second + third)`: one good
-    passage names the file, further good ones speak for it, with what they have without heat. Those
-    past the first 20 files never count, so that weak ones cannot pad a file. Heat lifts no entry
-    above the entry it came from.
+    An entry scores `best + fold_weight * (second + third)`: one good passage names the file,
+    further good ones speak for it, with what they have without heat. Those past the first 20 files
+    never count, so that weak ones cannot pad a file. Heat lifts no entry above the entry it came
+    from.
 
     Args:
         ranking: hits from best to worst.
@@ -35,6 +36,7 @@ def fold(
         fold_weight: share of the second and third hit; 1 gives a plain sum. A function gives it
             by path.
         capped: whether heat is held back, as in `algo.heat.lift`.
+        keep: hits that an entry holds at most; its score does not depend on it.
     Returns:
         At most `top` entries, best first, ties by path; [] for an empty ranking.
     """
@@ -58,7 +60,7 @@ def fold(
             if held < score - _ROUNDING:
                 terms["cap"] = held - score
                 score = held
-        entries.append(FileHit(path, score, tuple(hits[:CHUNKS_PER_FILE]), terms))
+        entries.append(FileHit(path, score, tuple(hits[:keep]), terms))
     entries.sort(key=lambda entry: (-entry.score, -_uncapped(entry), entry.path))
     return entries
 

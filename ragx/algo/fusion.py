@@ -23,6 +23,7 @@ __all__ = [
     "total",
     "trust",
     "weighted_sum",
+    "with_others",
 ]
 
 Terms = dict[str, float]
@@ -168,6 +169,39 @@ def reciprocal_ranks(rankings: Mapping[str, Sequence[int]], *, rrf_k: float) -> 
         for rank, key in enumerate(ranking, start=1):
             fused.setdefault(key, {})[name] = 1.0 / (rrf_k + rank)
     return fused
+
+
+def with_others(
+    fused: Mapping[int, Terms],
+    others: Sequence[Mapping[int, float]],
+    *,
+    weight: float,
+    to_one: bool,
+) -> dict[int, Terms]:
+    """Add to each candidate what other wordings of the question say of it, on the average.
+
+    What only one of several wordings finds gets a fraction: a wording that misses the point cannot
+    put its own hits before those of the question, and what all of them find rises.
+
+    Args:
+        fused: terms of what the question itself finds.
+        others: scores that each wording gives, one mapping at least; 0 where it lacks a candidate.
+        weight: of the average.
+        to_one: whether all is divided by the best sum, so that the best candidate has 1.
+    Returns:
+        All candidates, with a term `expansion` where a wording knows them.
+    """
+    whole: dict[int, Terms] = {}
+    for key in sorted(fused.keys() | {key for scores in others for key in scores}):
+        mean = math.fsum(scores.get(key, 0.0) for scores in others) / len(others)
+        terms = fused.get(key, {"lexical": 0.0})
+        whole[key] = {**terms, **({"expansion": weight * mean} if mean else {})}
+    best = max(map(total, whole.values()), default=0.0) if to_one else 1.0
+    if best <= 0:
+        best = 1.0
+    return {
+        key: {name: value / best for name, value in terms.items()} for key, terms in whole.items()
+    }
 
 
 def total(terms: Terms) -> float:

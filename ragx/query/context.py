@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import xxhash
 
-from ragx.documents.read import read_regular
+from ragx.documents.read import read_inside
 from ragx.errors import ExtractionError
+from ragx.store.base import FileRow
+from ragx.types import Chunk
 
-__all__ = ["ContextLines", "FileText", "lines_after", "lines_before", "read_current"]
+__all__ = [
+    "ContextLines",
+    "FileText",
+    "lines_after",
+    "lines_before",
+    "read_current",
+    "stored_lines",
+]
 
+_MAX_SPACES = 1000
 _LAST_END = re.compile(r"(?:\r\n|\r|\n)\Z")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
@@ -36,20 +46,63 @@ class FileText:
     state: Literal["current", "changed", "gone"] = "current"
 
 
-def read_current(root: Path, path: str, *, content_hash: str, encoding: str) -> FileText:
-    """Lines of a file whose bytes still have the recorded hash.
+def read_current(root: Path, row: FileRow, chunks: Callable[[str], Sequence[Chunk]]) -> FileText:
+    """Lines of a file whose bytes are still those that were indexed.
 
-    A file that changed, went or cannot be read any more gives no lines and says which.
+    A file that changed, went or cannot be read any more gives no lines and says which. The lines
+    of a document are those of its extracted text, which only the index has.
+
+    Args:
+        chunks: gives all chunks of a path, in order.
     """
     try:
-        raw, _, _ = read_regular(root / path)
+        raw, _, _ = read_inside(root, row.path)
     except FileNotFoundError:
         return FileText(state="gone")
     except (OSError, ExtractionError):
         return FileText(state="changed")
-    if xxhash.xxh3_128_hexdigest(raw) != content_hash:
+    if xxhash.xxh3_128_hexdigest(raw) != row.content_hash:
         return FileText(state="changed")
-    return FileText(tuple(_LINE.findall(raw.decode(encoding, "replace").lstrip("\ufeff"))))
+    if row.extractor:
+        stored = chunks(row.path)
+        if not stored:
+            return FileText()
+        if stored[0].locator is not None:
+            return FileText(stored_lines(stored, row.encoding))
+    try:
+        text = raw.decode(row.encoding, "replace")
+    except LookupError:  # no run stores such an encoding, but an index may come from anybody
+        return FileText(state="changed")
+    return FileText(tuple(_LINE.findall(text.lstrip("\ufeff"))))
+
+
+def stored_lines(chunks: Sequence[Chunk], encoding: str) -> tuple[str, ...]:
+    """A file's lines from its chunks; what lay between them, white space, is filled in."""
+    try:
+        "".encode(encoding)
+    except LookupError:  # no run stores such an encoding, but an index may come from anybody
+        encoding = "utf-8"
+    pieces: list[str] = []
+    line, covered = 1, 0
+    for chunk in sorted(chunks, key=lambda chunk: (chunk.byte_start, chunk.byte_end)):
+        if chunk.byte_end <= covered:
+            continue
+        piece, gap = chunk.text, chunk.byte_start - covered
+        if gap < 0:
+            piece = piece.encode(encoding, "replace")[-gap:].decode(encoding, "replace")
+        else:
+            # Never more lines than there are bytes: the index may lie.
+            breaks = max(0, min(chunk.line_start - line, gap))
+            pieces.append("\n" * breaks or " " * min(gap, _MAX_SPACES))
+            line += breaks
+        pieces.append(piece)
+        line += _n_ends(piece)
+        covered = chunk.byte_end
+    return tuple(_LINE.findall("".join(pieces)))
+
+
+def _n_ends(text: str) -> int:
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
 def lines_before(lines: Sequence[str], line_start: int, n: int) -> ContextLines | None:

@@ -1,23 +1,32 @@
-"""The stages of a query, in order, once: seeds, fuse, rules, heat, collapse, fold, context."""
+"""The stages of a query, in order, once.
+
+expand, seeds, fuse, rules, heat, rerank, collapse, fold, context
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ragx.algo import fusion
 from ragx.algo.chunking.languages import kind_of, language_of
-from ragx.algo.fold import STRETCH, fold
+from ragx.algo.fold import CHUNKS_PER_FILE, STRETCH, fold
 from ragx.algo.lexical import LexicalQuery, analyse, parse_query
 from ragx.algo.ordering import rank_hits
 from ragx.algo.repeats import Repeats
-from ragx.errors import UsageError
-from ragx.query.context import ContextLines, lines_after, lines_before, read_current
+from ragx.errors import ConfigError, MissingDependency, ProviderError, RagxError, UsageError
+from ragx.providers.base import Generator, Reranker
+from ragx.query.context import ContextLines, FileText, lines_after, lines_before, read_current
+from ragx.query.expand import ExpandRule, Reworded, Search, as_plain, reword
+from ragx.query.filters import Filters, Scope, Temporal, resolve
+from ragx.query.rerank import RerankRule, rerank
 from ragx.query.rules import RuleOptions, apply_rules, rule_heat
 from ragx.query.seeds import Seeds, find_seeds, lexical_match
 from ragx.query.spread import SpreadOptions, spread
+from ragx.query.temporal import TemporalRule, apply_dates, nearness_of
 from ragx.store.base import Evidence, Reader
 from ragx.types import Chunk, FileHit, Hit
 
@@ -32,6 +41,7 @@ __all__ = [
     "Mode",
     "QueryOptions",
     "QueryRequest",
+    "SecondStage",
     "check_text",
     "run_query",
 ]
@@ -54,7 +64,7 @@ _LEAST_FILES = STRETCH
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """Settings of the read side, from `[fusion]` and `[scoring]`."""
+    """Settings of the read side: `[fusion]`, `[scoring]`, `[expansion]` and `[temporal]`."""
 
     method: Literal["weighted", "rrf"] = "weighted"
     vector_weight: float | Literal["auto"] = "auto"
@@ -63,6 +73,9 @@ class QueryOptions:
     fold_weight: float | Literal["auto"] = "auto"
     spread: SpreadOptions = field(default_factory=SpreadOptions)
     rules: RuleOptions = field(default_factory=RuleOptions)
+    rerank: RerankRule = field(default_factory=RerankRule)
+    expand: ExpandRule = field(default_factory=ExpandRule)
+    temporal: TemporalRule = field(default_factory=TemporalRule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +87,13 @@ class QueryRequest:
         graph: whether heat spreads; `hops` overrides how far.
         rules: whether the named rules of ranking count besides the two searches.
         explain: whether the answer carries the evidence of the edges that heat took.
+        expand: whether a chat model is asked for other wordings, which are searched, too.
+        rerank: whether a cross-encoder reads the best chunks.
         enough: files that the searches have to find, and look deeper for; None for `top`. With
             fewer than `top`, the answer is that of a query for so many, and what else it found.
+        chunks_per_file: chunks that an entry shows at most.
+        filters: which files count; they bind before anything is searched.
+        temporal: whether a document's date counts, and which end of time is wanted.
     """
 
     text: str
@@ -89,6 +107,23 @@ class QueryRequest:
     rules: bool = True
     explain: bool = False
     enough: int | None = None
+    expand: bool = False
+    rerank: bool = False
+    chunks_per_file: int = CHUNKS_PER_FILE
+    filters: Filters = field(default_factory=Filters)
+    temporal: Temporal = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondStage:
+    """Models beside the embedder; each is opened when its turn comes, and closed by its owner.
+
+    A model that cannot be opened (`ProviderError`, `MissingDependency`) or fails costs a warning,
+    not the answer.
+    """
+
+    generator: Callable[[], Generator] | None = None
+    reranker: Callable[[], Reranker] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +138,11 @@ class ChunkResult:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """One file's entry; `also_in` lists files whose same text was folded into it."""
+    """One file's entry; `also_in` lists files whose same text was folded into it.
+
+    `date` and `date_source` are there if the question is about time: YYYY-MM-DD, and "name",
+    "front_matter", "git" or "mtime".
+    """
 
     path: str
     score: float
@@ -111,6 +150,8 @@ class FileResult:
     also_in: tuple[str, ...] = ()
     state: Literal["current", "changed", "gone"] = "current"
     terms: Mapping[str, float] = field(default_factory=dict)
+    date: str = ""
+    date_source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +159,7 @@ class Answer:
     """What a query found, best file first.
 
     `evidence` holds, if it was asked for, what stands behind each hop of the hits, and `places`
-    the chunks at its ends.
+    the chunks at its ends. `variants` are the texts that were searched besides the query.
     """
 
     query: str
@@ -127,6 +168,58 @@ class Answer:
     warnings: tuple[str, ...] = ()
     evidence: Mapping[tuple[int, int], Sequence[Evidence]] = field(default_factory=dict)
     places: Mapping[int, Chunk] = field(default_factory=dict)
+    variants: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A question on its way through the stages, what is used for it, and what there is to say."""
+
+    request: QueryRequest
+    options: QueryOptions
+    query: LexicalQuery
+    vector: NDArray[np.float32] | None = None
+    use_lexical: bool = False
+    scope: Scope = field(default_factory=Scope)
+    searched: bool = False
+    variants: tuple[str, ...] = ()
+    searches: tuple[Search, ...] = ()
+    expansion: str = "off"
+    rerank: str = "off"
+    noted: list[str] = field(default_factory=list)
+
+    def failed(self, what: str, fault: RagxError) -> str:
+        """Note why a stage is left out."""
+        fix = f" ({fault.hint})" if fault.hint else ""
+        self.noted.append(f"{what}: {fault.message}{fix}")
+        return "failed"
+
+    def answer(
+        self,
+        results: Sequence[FileResult] = (),
+        evidence: Mapping[tuple[int, int], Sequence[Evidence]] | None = None,
+        places: Mapping[int, Chunk] | None = None,
+    ) -> Answer:
+        """The answer, with the stages as they ran."""
+        request, by_vector = self.request, self.vector is not None
+        stages = {
+            "expansion": self.expansion,
+            "vector": "used" if by_vector else "off",
+            "lexical": "used" if self.use_lexical and self.query.match else "off",
+            "fusion": self.options.method if by_vector and self.use_lexical else "off",
+            "rules": "used" if self.searched and request.rules else "off",
+            "graph": "used" if self.searched and _uses_graph(request, self.options) else "off",
+            "rerank": self.rerank,
+        }
+        return Answer(
+            request.text,
+            tuple(results),
+            stages,
+            tuple(self.noted),
+            evidence or {},
+            places or {},
+            self.variants,
+        )
 
 
 @dataclass(slots=True)
@@ -147,27 +240,29 @@ def run_query(
     options: QueryOptions,
     *,
     embed: Callable[[str], NDArray[np.float32]] | None,
+    models: SecondStage | None = None,
 ) -> Answer:
     """Answer one question from one snapshot.
 
     Args:
         embed: gives the (d,) unit vector of a query; needed unless `mode` is "lexical" and None
             where the index was built without embeddings.
+        models: what `expand` and `rerank` of the request need; without it they are off.
     Raises:
         UsageError: the query is empty, too long, or asks for vectors that the index lacks.
         ProviderError: the query could not be embedded.
     """
-    noted: list[str] = []
     check_text(request.text)
-    query = parse_query(request.text)
+    asked = _Asked(request, options, parse_query(request.text))
+    query, noted, models = asked.query, asked.noted, models or SecondStage()
     if not analyse(query.plain):
         what = "only says what to leave out" if query.exclude else "holds no word to look for"
         noted.append(f"the query {what}")
-        return Answer(request.text, (), {}, tuple(noted))
+        return asked.answer()
     if not reader.n_chunks():
         noted.append("the index is empty: ragx index -v lists what is left out and why")
-        return Answer(request.text, (), {}, tuple(noted))
-    use_vector, use_lexical = request.mode != "lexical", request.mode != "vector"
+        return asked.answer()
+    use_vector, asked.use_lexical = request.mode != "lexical", request.mode != "vector"
     if use_vector and embed is None:
         if request.mode == "vector":
             raise UsageError(
@@ -175,33 +270,40 @@ def run_query(
                 hint="use --mode lexical, or set embeddings.provider and run ragx index --full",
             )
         use_vector = False
-    vector = embed(query.plain) if embed is not None and use_vector else None
-    if vector is not None:
+    scope = resolve(reader, request.filters)
+    if scope.paths is not None and not scope.paths:
+        noted.append(scope.warning)
+        return asked.answer()
+    asked.scope = scope
+    embed = embed if use_vector else None
+    asked.vector = embed(query.plain) if embed is not None else None
+    if asked.vector is not None:
         if len(request.text) > LONG_QUERY_CHARS:
             noted.append(
                 f"the query has {len(request.text)} characters: the vector side uses the mean of"
                 " its windows, the lexical side its rarest words"
             )
         noted += _unembedded_warning(reader)
-    ranked = _rank_files(reader, query, vector, request, options, use_lexical=use_lexical)
+    if request.expand and models.generator is not None:
+        _expand(asked, models.generator, embed)
+    asked.searched = True
+    open_reranker = models.reranker if request.rerank else None
+    if scope.paths is None:
+        ranked = _rank_files(reader, asked, open_reranker)
+    else:
+        with closing(reader.within(scope.paths)) as allowed:
+            ranked = _rank_files(allowed, asked, open_reranker)
     shown = {entry.path for entry in ranked.entries}
     results = [
         _file_result(root, reader, entry, ranked, request, noted, shown=shown)
         for entry in ranked.entries
     ]
-    stages = {
-        "vector": "used" if vector is not None else "off",
-        "lexical": "used" if use_lexical and query.match else "off",
-        "fusion": options.method if vector is not None and use_lexical else "off",
-        "rules": "used" if request.rules else "off",
-        "graph": "used" if _uses_graph(request, options) else "off",
-    }
     evidence: dict[tuple[int, int], list[Evidence]] = {}
     if request.explain:
         hops = {hop for entry in ranked.entries for hit in entry.hits for hop in hit.hops}
         evidence = reader.evidence({(hop.source, hop.target) for hop in hops})
     places = {chunk_id: ranked.chunks[chunk_id] for pair in evidence for chunk_id in pair}
-    return Answer(request.text, tuple(results), stages, tuple(noted), evidence, places)
+    return asked.answer(results, evidence, places)
 
 
 def _uses_graph(request: QueryRequest, options: QueryOptions) -> bool:
@@ -239,55 +341,150 @@ def _unembedded_warning(reader: Reader) -> list[str]:
     ]
 
 
-def _rank_files(
-    reader: Reader,
+def _expand(
+    asked: _Asked,
+    open_generator: Callable[[], Generator],
+    embed: Callable[[str], NDArray[np.float32]] | None,
+) -> None:
+    """Let a model reword the question; whatever fails leaves the question as it is."""
+    query, rule = asked.query, asked.options.expand
+    try:
+        generator = open_generator()
+    except (ProviderError, MissingDependency, ConfigError) as fault:
+        _raise_if_the_users(fault)
+        asked.expansion = asked.failed("not expanded", fault)
+        return
+    try:
+        found = reword(query.plain, generator, replace(rule, hyde=rule.hyde and embed is not None))
+        searches = tuple(_searches(found, query, embed, use_lexical=asked.use_lexical))
+    except RagxError as fault:
+        asked.expansion = asked.failed("not expanded", fault)
+        return
+    asked.variants, asked.searches, asked.expansion = found.texts, searches, "used"
+
+
+def _searches(
+    found: Reworded,
     query: LexicalQuery,
-    vector: NDArray[np.float32] | None,
-    request: QueryRequest,
-    options: QueryOptions,
+    embed: Callable[[str], NDArray[np.float32]] | None,
     *,
     use_lexical: bool,
+) -> Iterator[Search]:
+    for text in found.texts:
+        plain = as_plain(text, query.exclude)
+        if not use_lexical or text == found.passage:
+            plain = replace(plain, alternatives=())
+        yield Search(plain, embed(text) if embed is not None else None)
+
+
+def _rank_files(
+    reader: Reader, asked: _Asked, open_reranker: Callable[[], Reranker] | None
 ) -> _Ranked:
+    request, options, query = asked.request, asked.options, asked.query
     enough = request.top if request.enough is None else request.enough
     depth = max(options.per_query_top, 5 * enough)
-    match = lexical_match(reader, query) if use_lexical else ""
+    match = lexical_match(reader, query) if asked.use_lexical else ""
     wanted = max(enough, _LEAST_FILES)
     n_files = -1
     while True:
-        seeds = find_seeds(reader, query, match, vector, depth=depth, definitions=request.rules)
+        others = [_found_by(reader, search, depth, options) for search in asked.searches]
+        seeds = find_seeds(
+            reader,
+            query,
+            match,
+            asked.vector,
+            depth=depth,
+            definitions=request.rules,
+            others={chunk_id for scores, _ in others for chunk_id in scores},
+        )
         chunks = reader.chunks(sorted(seeds.candidates))
-        hits = _hits(reader, seeds, chunks, options)
+        hits = _hits(reader, seeds, chunks, [scores for scores, _ in others], options)
         if request.rules:
             hits = apply_rules(reader, query.plain, hits, chunks, options.rules)
         # What the searches find decides how deep they look, not what the graph adds.
         ranked = _folded(reader, query, hits, chunks, request, options)
-        done = len(ranked.entries) >= wanted or seeds.exhausted or depth >= _MAX_DEPTH
+        exhausted = seeds.exhausted and all(over for _, over in others)
+        done = len(ranked.entries) >= wanted or exhausted or depth >= _MAX_DEPTH
         if not done:
             # Every file may have been found although most of its chunks have not.
-            n_files = reader.counts().files if n_files < 0 else n_files
+            if n_files < 0:
+                n_files = reader.counts().files
+                if asked.scope.paths is not None:
+                    n_files = len(asked.scope.paths)
             found = {entry.path for entry in ranked.entries}.union(*ranked.also_in.values())
             done = len(found) >= n_files
         if done:
             break
         depth *= _WIDEN
-    if not _uses_graph(request, options):
+    if _uses_graph(request, options):
+        hits = spread(
+            reader,
+            hits,
+            chunks,
+            replace(
+                options.spread,
+                hops=options.spread.hops if request.hops is None else request.hops,
+                ranked=options.method == "rrf",
+            ),
+            vector=asked.vector,
+            exclude=query.exclude,
+            top=wanted,
+        )
+        if request.rules:
+            hits = rule_heat(query.plain, hits, options.rules)
+    elif open_reranker is None and not request.temporal:
         return ranked.first(request.top)
-    hits = spread(
-        reader,
-        hits,
-        chunks,
-        replace(
-            options.spread,
-            hops=options.spread.hops if request.hops is None else request.hops,
-            ranked=options.method == "rrf",
-        ),
-        vector=vector,
-        exclude=query.exclude,
-        top=wanted,
-    )
-    if request.rules:
-        hits = rule_heat(query.plain, hits, options.rules)
+    if open_reranker is not None:
+        hits = _reranked(reader, asked, hits, chunks, open_reranker)
+    if request.temporal:
+        paths = {hit.path for hit in hits}
+        nearness = nearness_of(reader, paths, request.temporal, options.temporal)
+        hits = apply_dates(hits, nearness, options.temporal)
     return _folded(reader, query, hits, chunks, request, options).first(request.top)
+
+
+def _raise_if_the_users(fault: RagxError) -> None:
+    """Pass on what only the user can decide: whom to trust, and which key to give."""
+    if fault.code in ("untrusted", "api_key_unset"):
+        raise fault
+
+
+def _found_by(
+    reader: Reader, search: Search, depth: int, options: QueryOptions
+) -> tuple[dict[int, float], bool]:
+    """Scores of what another wording finds, its best 1, and whether there is no more to find."""
+    match = lexical_match(reader, search.query)
+    seeds = find_seeds(reader, search.query, match, search.vector, depth=depth)
+    chunks = reader.chunks(sorted(seeds.candidates))
+    fused = _fused(reader, seeds, chunks, options)
+    return {key: max(0.0, fusion.total(terms)) for key, terms in fused.items()}, seeds.exhausted
+
+
+def _reranked(
+    reader: Reader,
+    asked: _Asked,
+    hits: Sequence[Hit],
+    chunks: Mapping[int, Chunk],
+    open_reranker: Callable[[], Reranker],
+) -> list[Hit]:
+    """Hits after the second look; whatever fails leaves them as they are."""
+    if not hits:
+        return list(hits)
+    kept, owners = _collapse(rank_hits(_with_phrases(reader, asked.query, hits)), chunks)
+    try:
+        reranker = open_reranker()
+    except (ProviderError, MissingDependency, ConfigError) as fault:
+        _raise_if_the_users(fault)
+        asked.rerank = asked.failed("not reranked", fault)
+        return list(hits)
+    rule = asked.options.rerank
+    try:
+        found = rerank(asked.query.plain, hits, kept, owners, chunks, reranker, rule)
+    except RagxError as fault:
+        asked.rerank = asked.failed("not reranked", fault)
+        return list(hits)
+    asked.rerank = "used"
+    return found
 
 
 def _folded(
@@ -300,21 +497,34 @@ def _folded(
 ) -> _Ranked:
     """Hits with phrases first, equal texts as one, an entry for each file."""
     ranking = rank_hits(_with_phrases(reader, query, hits))
-    kept, also_in = _collapse(ranking, chunks)
+    kept, owners = _collapse(ranking, chunks)
     entries = fold(
         kept,
         top=max(request.top, _LEAST_FILES),
         fold_weight=_auto_fold_weight if options.fold_weight == "auto" else options.fold_weight,
         capped=options.spread.cap and options.spread.formula == "capped",
+        keep=request.chunks_per_file,
     )
-    return _Ranked(entries, chunks, also_in)
+    return _Ranked(entries, chunks, _also_in(ranking, owners, chunks))
 
 
 def _hits(
-    reader: Reader, seeds: Seeds, chunks: Mapping[int, Chunk], options: QueryOptions
+    reader: Reader,
+    seeds: Seeds,
+    chunks: Mapping[int, Chunk],
+    others: Sequence[Mapping[int, float]],
+    options: QueryOptions,
 ) -> list[Hit]:
+    fused = _fused(reader, seeds, chunks, options)
+    if others:
+        fused = fusion.with_others(
+            fused,
+            others,
+            weight=options.expand.weight,
+            to_one=options.method == "weighted",
+        )
     hits = []
-    for chunk_id, parts in _fused(reader, seeds, chunks, options).items():
+    for chunk_id, parts in fused.items():
         chunk = chunks[chunk_id]
         raw = {
             name: side[chunk_id]
@@ -399,30 +609,38 @@ def _auto_fold_weight(path: str) -> float:
 
 def _collapse(
     ranking: Sequence[Hit], chunks: Mapping[int, Chunk]
-) -> tuple[list[Hit], dict[int, tuple[str, ...]]]:
-    """Keep the best hit of each text; the files of those that say the same go into its `also_in`.
+) -> tuple[list[Hit], dict[int, int]]:
+    """The best hit of each text, and for every hit the one that stands for its text.
 
     Near copies count between files, and as far down as files are shown: within a file, a passage
     that differs from another by a word is there for that word.
     """
     equal, copies = Repeats(near=False), Repeats()
     kept: list[Hit] = []
-    others: dict[int, list[str]] = {}
     shown: set[str] = set()
-    shown_by: dict[int, int] = {}
+    owners: dict[int, int] = {}
     for hit in ranking:
         text = chunks[hit.chunk_id].text
         owner = equal.first_of(hit.chunk_id, text)
         if owner == hit.chunk_id and len(shown) < _NEAR_FILES:
             owner = copies.first_of(hit.chunk_id, text, group=hit.path)
-        owner = shown_by.setdefault(hit.chunk_id, shown_by.get(owner, owner))
+        owner = owners.setdefault(hit.chunk_id, owners.get(owner, owner))
         if owner == hit.chunk_id:
             kept.append(hit)
             shown.add(hit.path)
-        elif hit.path != chunks[owner].path:
-            others.setdefault(owner, []).append(hit.path)
-    also_in = {owner: tuple(dict.fromkeys(sorted(paths))) for owner, paths in others.items()}
-    return kept, also_in
+    return kept, owners
+
+
+def _also_in(
+    ranking: Sequence[Hit], owners: Mapping[int, int], chunks: Mapping[int, Chunk]
+) -> dict[int, tuple[str, ...]]:
+    """Files of the hits that were folded into another file's, by the chunk that stands for them."""
+    others: dict[int, set[str]] = {}
+    for hit in ranking:
+        owner = owners[hit.chunk_id]
+        if hit.path != chunks[owner].path:
+            others.setdefault(owner, set()).add(hit.path)
+    return {owner: tuple(sorted(paths)) for owner, paths in others.items()}
 
 
 def _file_result(
@@ -438,14 +656,11 @@ def _file_result(
     chunks = [ChunkResult(hit, ranked.chunks[hit.chunk_id]) for hit in entry.hits]
     also_in = {path for hit in entry.hits for path in ranked.also_in.get(hit.chunk_id, ())}
     state: Literal["current", "changed", "gone"] = "current"
-    if request.texts and (request.before > 0 or request.after > 0):
-        row = reader.file(entry.path)
-        current = read_current(
-            root,
-            entry.path,
-            content_hash=row.content_hash if row else "",
-            encoding=row.encoding if row else "utf-8",
-        )
+    about_time = bool(request.temporal) or request.filters.about_time
+    with_context = request.texts and (request.before > 0 or request.after > 0)
+    row = reader.file(entry.path) if about_time or with_context else None
+    if with_context:
+        current = read_current(root, row, reader.chunks_of) if row else FileText(state="changed")
         state = current.state
         if state == "current":
             chunks = [
@@ -466,4 +681,6 @@ def _file_result(
         tuple(sorted(also_in - shown)),
         state,
         entry.terms,
+        row.day if row and about_time else "",
+        row.day_source if row and about_time else "",
     )

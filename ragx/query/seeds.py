@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,8 @@ class Seeds:
             shortlists: a candidate of one side has its score on the other, too.
         vector_ranking, lexical_ranking: the shortlists, best first.
         nearest: cosines of the vector side's shortlist, also of what the query leaves out.
-        named: chunks that hold a phrase of the query, or define something of a name like it.
+        named: chunks that hold a phrase of the query, or define something of a name like it, or
+            that the caller named.
         exhausted: neither side has more to give at a greater depth.
     """
 
@@ -70,6 +71,7 @@ def find_seeds(
     depth: int,
     weights: Sequence[float] = COLUMN_WEIGHTS,
     definitions: bool = False,
+    others: Collection[int] = (),
 ) -> Seeds:
     """Best `depth` chunks of each side and the scores of all that are found.
 
@@ -77,6 +79,7 @@ def find_seeds(
         vector: (d,) float32 unit query vector; None leaves the vector side out.
         match: what the lexical side ranks by; "" leaves it out.
         definitions: whether to look for what the query names among defined names alone, too.
+        others: chunks that are candidates whatever the query says to them.
     """
     lexical = dict(reader.lexical(match, depth=depth, weights=weights, exclude=query.exclude))
     named = [
@@ -103,6 +106,7 @@ def find_seeds(
         nearest = [score for _, score in found]
         excluded = reader.matching(query.exclude, [chunk_id for chunk_id, _ in found])
         near = {chunk_id: score for chunk_id, score in found if chunk_id not in excluded}
+    named += others
     candidates = {*near, *lexical, *named}
     cosines, bm25 = dict(near), dict(lexical)
     if vector is not None:

@@ -70,6 +70,7 @@ def spread(
         chunks: those of the hits; chunks that come in are added.
         vector: (d,) query vector for the floor of `similar` edges; without one, who asks for words
             gets no likeness.
+        reader: where it has a scope, heat does not leave that.
         exclude: full-text expression of chunks that heat must not reach.
         top: files wanted, for which there must be enough candidates.
     """
@@ -176,15 +177,22 @@ def _floor(
 def _barred(
     reader: Reader, graph: CsrGraph, exclude: str
 ) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None:
-    if not exclude:
+    """Whether a node is none that the question is about: left out by a word, or by a filter."""
+    scope = reader.scope
+    if not exclude and scope is None:
         return None
 
     def bars(nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         import numpy as np
 
-        ids = graph.ids[nodes].tolist()
-        matching = reader.matching(exclude, ids)
-        return np.array([chunk_id in matching for chunk_id in ids], np.bool_)
+        ids = graph.ids[nodes]
+        barred = np.zeros(len(ids), np.bool_)
+        if scope is not None:
+            barred |= ~np.isin(ids, scope)
+        if exclude:
+            matching = reader.matching(exclude, ids.tolist())
+            barred |= np.array([chunk_id in matching for chunk_id in ids.tolist()], np.bool_)
+        return barred
 
     return bars
 
@@ -224,7 +232,7 @@ def _seed_formula(
     warm, near = fusion.scale_by_range(heat), fusion.scale_by_range(cosines)
     whole = options.beta_heat + options.gamma_vector or 1.0
     hits = []
-    for chunk_id in heat:
+    for chunk_id, whole_heat in heat.items():
         hit = by_id.get(chunk_id) or _blank(chunks[chunk_id])
         amount, hops = reached.get(chunk_id, (0.0, ()))
         spread_here = amount > hit.score
@@ -237,6 +245,12 @@ def _seed_formula(
                 hit,
                 score=fusion.total(terms),
                 terms=terms,
+                # Unscaled: a reranker's candidates are chosen and scaled by them.
+                raw={
+                    **hit.raw,
+                    "heat_score": whole_heat,
+                    **({"cosine": cosines[chunk_id]} if chunk_id in cosines else {}),
+                },
                 hops=hops if spread_here else (),
                 seed_path=chunks[hops[0].source].path if spread_here else "",
             )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ragx.documents.decode import decode
 from ragx.query.context import lines_after, lines_before, read_current
+from ragx.store.base import FileRow
 
 ENDS = ("\n", "\r\n", "\r")
 rows = st.lists(
@@ -42,12 +43,17 @@ def test_lines_are_those_of_the_file_on_disk(content, encoding: str) -> None:
             decoded = decode(raw)
         except Exception:
             return  # so short that it cannot be told from binary
-        current = read_current(
-            Path(name),
+        row = FileRow(
             "f.md",
-            content_hash=xxhash.xxh3_128_hexdigest(raw),
+            xxhash.xxh3_128_hexdigest(raw),
+            len(raw),
+            mtime_ns=0,
+            ctime_ns=0,
+            inode=0,
+            scanned_ns=0,
             encoding=decoded.encoding,
         )
+        current = read_current(Path(name), row, lambda _: ())
     assert current.state == "current"
     assert "".join(current.lines) == decoded.text
     assert [line.rstrip("\r\n") for line in current.lines] == [

@@ -31,8 +31,10 @@ from hypothesis.stateful import (
 )
 
 from ragx.api import Corpus, IndexRequest, QueryRequest, open_corpus
+from ragx.api.options import scan_options
 from ragx.errors import BadEmbedding, IndexMissing, ManifestMismatch, ProviderError
 from ragx.indexing.build import BuildOptions, make_plan
+from ragx.indexing.extract import DocumentReader
 from ragx.indexing.scan import scan
 from ragx.providers.fakes import HashEmbedder
 from ragx.query.seeds import COLUMN_WEIGHTS
@@ -229,7 +231,7 @@ class IndexMachine(RuleBasedStateMachine):
             self.patch.undo()
             self._temporary.cleanup()
 
-    def embedder(self, options: Any) -> HashEmbedder | None:
+    def embedder(self, options: Any, **_: Any) -> HashEmbedder | None:
         """Stands in for the registry; "builtin" is the hashing embedder here."""
         if options.provider == "none":
             return None
@@ -483,14 +485,13 @@ class IndexMachine(RuleBasedStateMachine):
         corpus = self.corpus()
         options = corpus._build_options(IndexRequest(), None)
         assert isinstance(options, BuildOptions)
-        return make_plan(rows, scan(self.root, options.scan), options)
+        with DocumentReader(options.documents) as documents:
+            return make_plan(rows, scan(self.root, options.scan), options, documents)
 
     @precondition(lambda self: not self.outdated and not self.edges_outdated)
     @rule(names=st.lists(st.sampled_from([*PATHS, "sub"]), min_size=1, max_size=2, unique=True))
     def index_named(self, names: list[str]) -> None:
-        seen = {
-            file.path for file in scan(self.root, self.corpus()._scan_options(IndexRequest())).files
-        }
+        seen = {file.path for file in scan(self.root, scan_options(self.corpus().config)).files}
         rows = {} if digests(self.root) is None else self.stored_rows()
         known = seen | rows.keys()
         names = [n for n in names if any(k == n or k.startswith(n + "/") for k in known)]

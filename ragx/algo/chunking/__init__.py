@@ -14,7 +14,7 @@ from ragx.algo.chunking.languages import kind_of, language_of
 
 if TYPE_CHECKING:
     from ragx.algo.chunking.base import ChunkOptions, EstimatedSizer, OffsetSizer, Sizer
-    from ragx.algo.chunking.chunker import body_start, chunk_text, document_title
+    from ragx.algo.chunking.chunker import body_start, chunk_rows, chunk_text, document_title
     from ragx.algo.chunking.windows import split_windows
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "OffsetSizer",
     "Sizer",
     "body_start",
+    "chunk_rows",
     "chunk_text",
     "document_title",
     "kind_of",
@@ -37,6 +38,7 @@ _HOMES = {
     "OffsetSizer": "base",
     "Sizer": "base",
     "body_start": "chunker",
+    "chunk_rows": "chunker",
     "chunk_text": "chunker",
     "document_title": "chunker",
     "split_windows": "windows",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from types import MappingProxyType
 
 from ragx.algo.chunking.base import ChunkOptions, OffsetSizer, Sizer
@@ -21,7 +21,7 @@ from ragx.algo.chunking.packing import Unit
 from ragx.algo.chunking.prose import data_units, prose_units
 from ragx.types import Span
 
-__all__ = ["body_start", "chunk_text", "document_title"]
+__all__ = ["body_start", "chunk_rows", "chunk_text", "document_title"]
 
 _BLOCKS: Mapping[str, Callable[[Sequence[str]], list[Block]]] = MappingProxyType(
     {
@@ -52,13 +52,38 @@ def chunk_text(text: str, *, language: str, sizer: Sizer, options: ChunkOptions)
     symbols: list[tuple[int, str]] = []
     if language in _BLOCKS:
         units = outline_units(source, _BLOCKS[language](source.lines))
-    elif kind_of(language) == "docs":
+    elif kind_of(language) == "docs" and language != "html":  # its source, where it is no page
         units = prose_units(source)
-    elif kind_of(language) == "data":
+    elif kind_of(language) in ("data", "docs"):
         units = data_units(source)
     else:
         units, symbols = code_units(source, language)
     return _spans(source, units, symbols)
+
+
+def chunk_rows(
+    text: str,
+    rows: Sequence[Block],
+    *,
+    borders: Set[int],
+    firm: bool,
+    sizer: Sizer,
+    options: ChunkOptions,
+) -> list[Span]:
+    """Cut a text whose structure is known into chunks of at most `options.size_tokens`.
+
+    Args:
+        rows: its blocks in order, the first at row 0.
+        borders: rows where something new begins: pages, slides, cells.
+        firm: whether no chunk may reach over a border; else tiny ones are joined over it, and
+            nothing but these under different headings.
+    Returns:
+        As `chunk_text` does.
+    """
+    if not text or text.isspace():
+        return []
+    source = Source(text, sizer, options)
+    return _spans(source, outline_units(source, rows, borders=borders, firm=firm), ())
 
 
 def _spans(source: Source, units: Sequence[Unit], symbols: Sequence[tuple[int, str]]) -> list[Span]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from types import MappingProxyType
 
-__all__ = ["kind_of", "language_of"]
+__all__ = ["LANGUAGES", "kind_of", "language_of", "named_language"]
 
 _EXTENSIONS_OF = {
     "markdown": "md mdx markdown mdown mkd mkdn mdwn",
@@ -14,6 +14,17 @@ _EXTENSIONS_OF = {
     "org": "org",
     "text": "txt text log me",
     "tex": "tex ltx sty cls bib",
+    "pdf": "pdf",
+    "docx": "docx docm dotx",
+    "pptx": "pptx pptm",
+    "xlsx": "xlsx xlsm",
+    "odt": "odt ott",
+    "odp": "odp",
+    "ods": "ods",
+    "notebook": "ipynb",
+    "epub": "epub",
+    "rtf": "rtf",
+    "mail": "eml",
     "python": "py pyi pyw pyx pxd pxi",
     "javascript": "js jsx mjs cjs es6",
     "typescript": "ts mts cts",
@@ -123,8 +134,24 @@ _LANGUAGE_OF_NAME = MappingProxyType(
     }
 )
 
-_DOCS = frozenset({"markdown", "rst", "asciidoc", "org", "text", "tex"})
-_DATA = frozenset({"css", "html", "xml", "json", "yaml", "toml", "ini", "csv", "diff"})
+LANGUAGES = tuple(sorted({*_EXTENSIONS_OF, *_LANGUAGE_OF_NAME.values()}))
+
+_OTHER_NAMES = MappingProxyType(
+    {
+        "c#": "csharp",
+        "f#": "fsharp",
+        "golang": "go",
+        "objective-c": "objc",
+        "plain": "text",
+        "shell": "bash",
+    }
+)
+
+_DOCS = frozenset(
+    {"markdown", "rst", "asciidoc", "org", "text", "tex", "html"}
+    | {"pdf", "docx", "pptx", "odt", "odp", "notebook", "epub", "rtf", "mail"}
+)
+_DATA = frozenset({"xlsx", "ods", "css", "xml", "json", "yaml", "toml", "ini", "csv", "diff"})
 
 
 @lru_cache(maxsize=20_000)
@@ -145,6 +172,14 @@ def language_of(path: str) -> str:
     if stem and first in {"dockerfile", "containerfile", "makefile", "jenkinsfile"}:
         return _LANGUAGE_OF_NAME[first]
     return "text"
+
+
+def named_language(name: str) -> str | None:
+    """The language that somebody means by its name or by an extension; None if it is neither."""
+    name = name.lower().removeprefix(".")
+    if name in LANGUAGES:
+        return name
+    return _OTHER_NAMES.get(name) or _LANGUAGE_OF_EXTENSION.get(name)
 
 
 def kind_of(language: str) -> str:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ragx.algo.chunking.graphemes import boundary_at_or_before
 from ragx.algo.chunking.lines import Source
-from ragx.algo.chunking.packing import Piece, Unit, merge_small, pack, split_rows, split_text
+from ragx.algo.chunking.packing import (
+    SMALL_SHARE,
+    Piece,
+    Unit,
+    merge_small,
+    pack,
+    split_rows,
+    split_text,
+)
 
 __all__ = ["Block", "BlockKind", "outline_units", "plain_heading"]
 
 _MAX_HEADING_CHARS = 200
+_TINY_SHARE = 14  # about 30 tokens
 
 BlockKind = Literal["heading", "text", "rows", "front"]
 
@@ -44,7 +53,13 @@ class _Section:
         return len(self.path)
 
 
-def outline_units(source: Source, blocks: Sequence[Block]) -> list[Unit]:
+def outline_units(
+    source: Source,
+    blocks: Sequence[Block],
+    *,
+    borders: Set[int] = frozenset(),
+    firm: bool = True,
+) -> list[Unit]:
     """Turn the blocks of a document into chunks that follow its sections.
 
     A section that fits is one chunk; a longer one is cut between blocks. A heading with nothing
@@ -53,9 +68,16 @@ def outline_units(source: Source, blocks: Sequence[Block]) -> list[Unit]:
 
     Args:
         blocks: in order, the first at row 0; together they hold every row.
+        borders: rows of blocks that begin something new: no section reaches over them.
+        firm: whether small chunks are kept from joining over a border, too; else what is more than
+            tiny stands alone everywhere.
     """
     units: list[Unit] = []
-    for section in _with_content(blocks, _sections(blocks)):
+    groups: list[list[Unit]] = []
+    for section in _with_content(blocks, _sections(blocks, borders), borders if firm else ()):
+        if firm and blocks[section.first].row in borders:
+            groups.append(units)
+            units = []
         extent = source.extent(blocks[section.first].row, _end_row(source, blocks, section.after))
         if extent is None:
             continue
@@ -74,19 +96,22 @@ def outline_units(source: Source, blocks: Sequence[Block]) -> list[Unit]:
             )
             for piece in pieces
         )
-    return merge_small(source, units)
+    groups.append(units)
+    # Where a cell or a heading is all that tells a place, only what says nothing alone is joined.
+    share = SMALL_SHARE if firm else _TINY_SHARE
+    return [unit for group in groups for unit in merge_small(source, group, share=share)]
 
 
 def _end_row(source: Source, blocks: Sequence[Block], index: int) -> int:
     return blocks[index].row if index < len(blocks) else source.n_rows
 
 
-def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
+def _sections(blocks: Sequence[Block], borders: Container[int]) -> Iterator[_Section]:
     open_headings: list[tuple[int, str]] = []
     first = 0
     for index, block in enumerate(blocks):
         starts_section = block.kind == "heading" or (
-            index > 0 and blocks[index - 1].kind == "front"
+            index > 0 and (blocks[index - 1].kind == "front" or block.row in borders)
         )
         if starts_section and index > first:
             yield _Section(first, index, tuple(title for _, title in open_headings))
@@ -99,11 +124,16 @@ def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
         yield _Section(first, len(blocks), tuple(title for _, title in open_headings))
 
 
-def _with_content(blocks: Sequence[Block], sections: Iterator[_Section]) -> Iterator[_Section]:
-    """Join each bare heading to the deeper section that follows it."""
+def _with_content(
+    blocks: Sequence[Block], sections: Iterator[_Section], borders: Container[int]
+) -> Iterator[_Section]:
+    """Join each bare heading to the deeper section that follows it, or to what a border parts
+    from it."""
     bare: _Section | None = None
     for section in sections:
-        if bare is not None and section.depth > bare.depth:
+        if bare is not None and blocks[section.first].row in borders:
+            yield bare
+        elif bare is not None and _goes_on(blocks, bare, section):
             section = _Section(bare.first, section.after, section.path)
         elif bare is not None:
             yield bare
@@ -114,6 +144,13 @@ def _with_content(blocks: Sequence[Block], sections: Iterator[_Section]) -> Iter
             yield section
     if bare is not None:
         yield bare
+
+
+def _goes_on(blocks: Sequence[Block], bare: _Section, section: _Section) -> bool:
+    """Whether a section stands under a heading that ends just before it."""
+    if section.depth > bare.depth:
+        return True
+    return section.path == bare.path and blocks[section.first].kind != "heading"
 
 
 def _split_section(

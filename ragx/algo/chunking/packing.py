@@ -10,10 +10,19 @@ from dataclasses import dataclass
 from ragx.algo.chunking.lines import Source
 from ragx.algo.chunking.windows import split_windows
 
-__all__ = ["Piece", "Unit", "common_path", "merge_small", "pack", "split_rows", "split_text"]
+__all__ = [
+    "SMALL_SHARE",
+    "Piece",
+    "Unit",
+    "common_path",
+    "merge_small",
+    "pack",
+    "split_rows",
+    "split_text",
+]
 
 # A chunk under this share of the size limit is joined to a neighbour where that fits.
-_SMALL_SHARE = 4
+SMALL_SHARE = 4
 # What a break costs, in columns of indentation: see _break_cost.
 _COST_NO_BLANK_LINE = 8
 _COST_CLOSER = 40
@@ -33,8 +42,8 @@ class Piece:
 class Unit:
     """A chunk in the making.
 
-    `path` is its breadcrumb, empty for what stands under no heading or definition; `depth` is its
-    level in the document's tree.
+    `path` is its breadcrumb, empty for what stands under no heading or definition, and for `mixed`
+    ones, whose parts have no heading in common; `depth` is its level in the document's tree.
     """
 
     start: int
@@ -42,6 +51,7 @@ class Unit:
     path: tuple[str, ...] = ()
     depth: int = 0
     alone: bool = False
+    mixed: bool = False
 
 
 def pack(source: Source, pieces: Sequence[Piece]) -> list[Piece]:
@@ -84,12 +94,14 @@ def _evened(source: Source, pieces: Sequence[Piece], first: int, split: int) -> 
     return split
 
 
-def _is_small(source: Source, start: int, end: int) -> bool:
-    return source.size(start, end) * _SMALL_SHARE < source.size_tokens
+def _is_small(source: Source, start: int, end: int, share: int = SMALL_SHARE) -> bool:
+    return source.size(start, end) * share < source.size_tokens
 
 
-def merge_small(source: Source, units: Sequence[Unit]) -> list[Unit]:
+def merge_small(source: Source, units: Sequence[Unit], *, share: int = SMALL_SHARE) -> list[Unit]:
     """Join units too small to stand alone with the next, else with the one before.
+
+    Too small is what has less than the `share`th part of the size limit.
 
     Only what stands under one parent is joined: every unit of a group is as deep as its first or
     deeper. The group's path is what the paths of its units have in common, those without a path
@@ -100,18 +112,21 @@ def merge_small(source: Source, units: Sequence[Unit]) -> list[Unit]:
     for unit in units:
         if current is None:
             current = unit
-        elif _is_small(source, current.start, current.end) and _may_join(source, current, unit):
+        elif _is_small(source, current.start, current.end, share) and _may_join(
+            source, current, unit
+        ):
             current = _joined(current, unit)
         else:
-            _settle(source, merged, current)
+            _settle(source, merged, current, share)
             current = unit
     if current is not None:
-        _settle(source, merged, current)
+        _settle(source, merged, current, share)
     return merged
 
 
-def _settle(source: Source, merged: list[Unit], unit: Unit) -> None:
-    if merged and _is_small(source, unit.start, unit.end) and _may_join(source, merged[-1], unit):
+def _settle(source: Source, merged: list[Unit], unit: Unit, share: int) -> None:
+    small = _is_small(source, unit.start, unit.end, share)
+    if merged and small and _may_join(source, merged[-1], unit):
         merged[-1] = _joined(merged[-1], unit)
     else:
         merged.append(unit)
@@ -129,9 +144,11 @@ def _may_join(source: Source, first: Unit, second: Unit) -> bool:
 def _joined(first: Unit, second: Unit) -> Unit:
     if first.path and second.path:
         path = common_path(first.path, second.path)
+        mixed = not path
     else:
-        path = first.path or second.path
-    return Unit(first.start, second.end, path, first.depth)
+        mixed = first.mixed or second.mixed
+        path = () if mixed else first.path or second.path
+    return Unit(first.start, second.end, path, first.depth, mixed=mixed)
 
 
 def common_path(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 
 __all__ = ["TableHeaders"]
 
@@ -36,6 +37,15 @@ class TableHeaders:
             end = _body_end(text, match.end())
             self._starts.append(match.end())
             self._bodies.append((end, f"{header}\n{match.group().strip()}"))
+
+    @classmethod
+    def of(cls, tables: Iterable[tuple[int, int, str]]) -> TableHeaders:
+        """Of tables that are known: offsets of each body, and its header, in order."""
+        headers = cls("")
+        for start, end, header in tables:
+            headers._starts.append(start)
+            headers._bodies.append((end, header))
+        return headers
 
     def above(self, position: int) -> str:
         """Header and delimiter row of the table whose body holds the position; "" outside one."""

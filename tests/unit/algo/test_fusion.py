@@ -16,6 +16,7 @@ from ragx.algo.fusion import (
     total,
     trust,
     weighted_sum,
+    with_others,
 )
 
 SCALES = Scales(floor=0.1, cosine_unit=0.5, bm25_unit=20.0)
@@ -164,3 +165,25 @@ def test_nan_is_an_error_in_any_place(order: tuple[int, ...]) -> None:
     for sides in ((scores, {}), ({}, scores)):
         with pytest.raises(ValueError, match="not a number"):
             weighted_sum(*sides, scales=SCALES, vector_weight=constant(0.5))
+
+
+def test_other_wordings_add_what_they_find_on_the_average() -> None:
+    fused = {1: {"vector": 0.6, "lexical": 0.4}, 2: {"vector": 0.5}}
+    others = [{2: 1.0, 3: 0.6}, {2: 0.4}]
+    added = with_others(fused, others, weight=0.5, to_one=False)
+    assert added[1] == fused[1]
+    assert added[2] == pytest.approx({"vector": 0.5, "expansion": 0.5 * (1.0 + 0.4) / 2})
+    assert added[3] == pytest.approx({"lexical": 0.0, "expansion": 0.5 * 0.6 / 2})
+
+
+def test_other_wordings_leave_the_best_candidate_at_1() -> None:
+    fused = {1: {"vector": 0.6, "lexical": 0.4}, 2: {"vector": 0.5}}
+    added = with_others(fused, [{1: 1.0, 2: 0.2}], weight=0.25, to_one=True)
+    assert total(added[1]) == pytest.approx(1.0)
+    assert total(added[2]) == pytest.approx((0.5 + 0.25 * 0.2) / 1.25)
+
+
+def test_wordings_that_find_nothing_change_nothing() -> None:
+    assert with_others({}, [{}], weight=0.5, to_one=True) == {}
+    fused = {1: {"vector": 0.0}}
+    assert with_others(fused, [{}], weight=0.5, to_one=True) == fused

@@ -142,7 +142,7 @@ def test_each_mode_uses_its_sides(library: Library) -> None:
     stages = {
         mode: library.ask("zebra", mode=mode).stages for mode in ("hybrid", "vector", "lexical")
     }
-    after = {"rules": "used", "graph": "used"}
+    after = {"rules": "used", "graph": "used", "expansion": "off", "rerank": "off"}
     assert stages == {
         "hybrid": {"vector": "used", "lexical": "used", "fusion": "weighted", **after},
         "vector": {"vector": "used", "lexical": "off", "fusion": "off", **after},

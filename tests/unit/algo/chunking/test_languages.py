@@ -30,7 +30,7 @@ from ragx.algo.chunking import kind_of, language_of
         ("CMakeLists.txt", "cmake", "code"),
         ("b.json", "json", "data"),
         ("b.yml", "yaml", "data"),
-        ("b.html", "html", "data"),
+        ("b.html", "html", "docs"),
         (".gitignore", "ini", "data"),
         ("b.unheard-of", "text", "docs"),
         ("no_extension", "text", "docs"),

@@ -290,3 +290,10 @@ def test_large_document_is_quick_enough_to_finish() -> None:
         text, language="markdown", sizer=EstimatedSizer(text), options=ChunkOptions()
     )
     assert sum(span.end - span.start for span in spans) > 0.9 * len(text)
+
+
+def test_three_sections_without_a_common_heading_have_none() -> None:
+    """The third joins two that share nothing, and lends them nothing of its own."""
+    text = "# Berlin\n\nOne.\n\n# Paris\n\nTwo.\n\n# Rome\n\nThree.\n"
+    (span,) = chunk(text, size=450)
+    assert span.breadcrumb == ()
