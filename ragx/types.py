@@ -4,6 +4,7 @@
 |-------------|-----------------------------------------------|---------------|---------------|
 | Span        | character range of a chunk in decoded text    | algo.chunking | indexing      |
 | Chunk       | stored span: identity, bytes, lines, text     | indexing      | store, query  |
+| Locator     | where in a PDF, notebook, ... a chunk stands  | documents     | store, shells |
 | Hit         | one chunk in a ranking, with its score terms  | query         | query, shells |
 | Hop         | one edge on the way of a hit's heat           | query         | api, shells   |
 | FileHit     | one file entry: its best hits folded          | algo.fold     | api, shells   |
@@ -26,6 +27,7 @@ __all__ = [
     "FileHit",
     "Hit",
     "Hop",
+    "Locator",
     "Progress",
     "Span",
     "Verification",
@@ -47,11 +49,27 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Locator:
+    """Where a chunk stands in a document whose text had to be extracted.
+
+    `kind` is "page", "slide", "sheet", "cell", "chapter", "part", "heading", or what a plug-in
+    names. `number` to `end`, both inclusive, count from 1 as a reader of the document counts:
+    pages, rows of a sheet, ...; 0 where nothing counts. `name` is what the place is called.
+    """
+
+    kind: str
+    number: int = 0
+    end: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A stored span of one file.
 
     `text == raw[byte_start:byte_end].decode(encoding)` for the file's recorded encoding; lines
-    are 1-based and inclusive; `ordinal` counts chunks of the file from 0.
+    are 1-based and inclusive; `ordinal` counts chunks of the file from 0. A chunk with a `locator`
+    is of an extracted document: bytes and lines are then those of the extracted text in UTF-8.
     """
 
     chunk_id: int
@@ -64,6 +82,7 @@ class Chunk:
     text: str
     heading: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
+    locator: Locator | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +176,12 @@ class BuildReport:
     cached: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     skipped_paths: list[tuple[str, str]] = field(default_factory=list)
+    skipped_notes: dict[str, str] = field(default_factory=dict)
     notes: list[tuple[str, str]] = field(default_factory=list)
     failed: list[Failure] = field(default_factory=list)
     edges_total: int = 0
     communities_total: int = 0
+    dates_changed: int = 0
     committed: bool = False
 
 

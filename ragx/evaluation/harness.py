@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ragx.algo import metrics
-from ragx.errors import UsageError
+from ragx.errors import ProviderUnavailable, UsageError
 from ragx.evaluation.compare import Comparison, compare
 from ragx.evaluation.qrels import Topic
 from ragx.evaluation.runs import Run, percentile, ranked_paths
 from ragx.evaluation.sharing import SharingReader
-from ragx.query.pipeline import Answer, Mode, QueryOptions, QueryRequest, run_query
+from ragx.query.pipeline import Answer, Mode, QueryOptions, QueryRequest, SecondStage, run_query
 from ragx.store.base import Reader
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ __all__ = [
     "choose_configs",
     "evaluate",
     "needs_vectors",
+    "second_stages",
 ]
 
 
@@ -53,6 +54,8 @@ class Configuration:
     method: str = ""
     rules: bool = False
     graph: bool = False
+    expand: bool = False
+    rerank: bool = False
 
     def request(self, text: str, top: int) -> QueryRequest:
         """The question, without the texts that nobody measures.
@@ -67,6 +70,8 @@ class Configuration:
             texts=False,
             rules=self.rules,
             graph=self.graph,
+            expand=self.expand,
+            rerank=self.rerank,
             enough=min(top, _USUAL_TOP),
         )
 
@@ -85,8 +90,13 @@ CONFIGS: Mapping[str, Configuration] = {
 }
 """Names in the order of the table, the query as it is without flags last."""
 
+_SECOND: Mapping[str, Configuration] = {
+    "rerank": Configuration(rules=True, graph=True, rerank=True),
+    "full": Configuration(rules=True, graph=True, expand=True, rerank=True),
+}
+# Asked only by name: they need models of their own and take their time.
+_ALL: Mapping[str, Configuration] = {**CONFIGS, **_SECOND}
 _WITHOUT_VECTORS = ("lexical", "rules", "graph")
-_LATER = ("rerank", "full")
 
 METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, float]], float]] = {
     "recall_at_5": lambda ranked, grades: metrics.recall(ranked, grades, 5),
@@ -197,37 +207,35 @@ class _Forgetful:
 
 
 def choose_configs(names: Sequence[str], *, vectors: bool) -> tuple[str, ...]:
-    """The configurations to run, in the order of `CONFIGS`, whatever order they are named in.
+    """The configurations to run, in the order of the table, whatever order they are named in.
 
-    None named means all that this index can tell apart.
+    None named means all that this index can tell apart, without `rerank` and `full`.
 
     Raises:
-        UsageError: there is no such configuration, or not yet.
+        UsageError: there is no such configuration.
     """
     if not names:
         return tuple(CONFIGS) if vectors else _WITHOUT_VECTORS
     for name in names:
-        if name in _LATER:
-            raise UsageError(
-                f"configuration {name}: this version of ragx has no such stage yet",
-                hint=f"one of: {', '.join(CONFIGS)}",
-            )
-        if name not in CONFIGS:
+        if name not in _ALL:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, CONFIGS, n=2, cutoff=0.5)
+            near = get_close_matches(name, _ALL, n=2, cutoff=0.5)
             raise UsageError(
                 f"no configuration is called {name!r}",
-                hint=f"did you mean {' or '.join(near)}?"
-                if near
-                else f"one of: {', '.join(CONFIGS)}",
+                hint=f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(_ALL)}",
             )
-    return tuple(name for name in CONFIGS if name in names)
+    return tuple(name for name in _ALL if name in names)
 
 
 def needs_vectors(names: Sequence[str]) -> bool:
     """Whether any of these configurations asks for the vector side."""
-    return any(CONFIGS[name].mode != "lexical" for name in names)
+    return any(_ALL[name].mode != "lexical" for name in names)
+
+
+def second_stages(names: Sequence[str]) -> tuple[bool, bool]:
+    """Whether any of these configurations expands, and whether any reranks."""
+    return any(_ALL[name].expand for name in names), any(_ALL[name].rerank for name in names)
 
 
 def evaluate(
@@ -239,6 +247,7 @@ def evaluate(
     *,
     embed: Callable[[str], Vector] | None,
     cache: VectorCache | None = None,
+    models: SecondStage | None = None,
     top: int = _DEEPEST,
     metric: str = "ndcg_at_10",
     pair: tuple[str, str] | None = None,
@@ -250,15 +259,15 @@ def evaluate(
     took when that was done. Each configuration has asked one question before its times count.
 
     Args:
-        configs: names of `CONFIGS`, in order; the last is what the others are compared with.
-        embed: as for `run_query`.
+        configs: as `choose_configs` gives them; the last is what the others are compared with.
+        embed, models: as for `run_query`.
         cache: vectors from earlier runs; None embeds each question in this run.
         metric: of `METRICS`; what comparisons are by.
         pair: two of the configurations to compare besides.
         progress: told the answers given so far, and of how many.
     Raises:
         UsageError: there is nothing to ask or to ask it with, or a question cannot be asked.
-        ProviderError: a question could not be embedded.
+        ProviderError: a question could not be embedded, reworded or reranked.
     """
     if not topics or not configs:
         raise UsageError("an evaluation needs a question and a configuration, one at least")
@@ -271,12 +280,13 @@ def evaluate(
     shared = SharingReader(reader)
 
     def ask(topic: Topic, name: str) -> tuple[Answer, float]:
-        config = CONFIGS[name]
+        config = _ALL[name]
         request, how = config.request(topic.query, top), config.options(options)
         owed_before_ms = owed_ms()
         started = time.perf_counter()
-        answer = run_query(root, shared.as_reader(), request, how, embed=questions)
+        answer = run_query(root, shared.as_reader(), request, how, embed=questions, models=models)
         elapsed_ms = _since(started)
+        _require_all_stages(answer, topic, name)
         return answer, elapsed_ms + owed_ms() - owed_before_ms
 
     def owed_ms() -> float:
@@ -286,9 +296,10 @@ def evaluate(
         run_query(
             root,
             reader,
-            CONFIGS[name].request(topics[0].query, top),
-            CONFIGS[name].options(options),
+            _ALL[name].request(topics[0].query, top),
+            _ALL[name].options(options),
             embed=questions,
+            models=models,
         )
     n_done = 0
     # Topic by topic, so that whatever else this machine does falls on all configurations alike.
@@ -321,6 +332,18 @@ def evaluate(
         asked=compared(*pair) if pair else None,
         warnings=_warnings(said, len(topics), names, top, vectors=embed is not None),
     )
+
+
+def _require_all_stages(answer: Answer, topic: Topic, name: str) -> None:
+    """Stop where a stage gave up: the answer would count for what it is not."""
+    failed = [stage for stage, state in answer.stages.items() if state == "failed"]
+    if failed:
+        said = "; ".join(line for line in answer.warnings if line.startswith("not "))
+        raise ProviderUnavailable(
+            f"{name}, query {topic.id}: {said}",
+            hint="ragx doctor tests the models; --configs names what is measured",
+            details={"stages": failed},
+        )
 
 
 def _since(started: float) -> float:

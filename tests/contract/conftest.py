@@ -93,6 +93,8 @@ class Corpora:
         resized: `lexical` with other chunk settings than its index.
         damaged: `lexical` with its database overwritten.
         down: `partial` with the address of a server that is not there.
+        untrusted: `lexical` with an address that waits for trust.
+        chatting: `lexical` with a chat model.
         nowhere: no corpus.
         chunk_id: of the Python file's chunk in `built` and in `lexical`.
 
@@ -108,6 +110,8 @@ class Corpora:
     resized: Path
     damaged: Path
     down: Path
+    untrusted: Path
+    chatting: Path
     nowhere: Path
     chunk_id: int
     partial_run: subprocess.CompletedProcess[str]
@@ -168,6 +172,14 @@ def corpora(
         resized=copy(lexical, "resized", none + "[chunking]\noverlap = 0.4\n"),
         damaged=damaged,
         down=copy(partial, "down", served.replace(embedding_server, "http://127.0.0.1:9/v1")),
+        untrusted=copy(
+            lexical, "untrusted", served.replace(embedding_server, "http://models.example/v1")
+        ),
+        chatting=copy(
+            lexical,
+            "chatting",
+            f'{none}[expansion]\nmodel = "tiny"\nbase_url = "{embedding_server}"\n',
+        ),
         nowhere=nowhere,
         chunk_id=json.loads(shown.stdout)["chunks"][0]["id"],
         partial_run=partial_run,
@@ -191,14 +203,19 @@ def write_files(root: Path) -> None:
 
 
 class _Embeddings(BaseHTTPRequestHandler):
-    """`/v1/embeddings` that counts hashed words and refuses one marked text as too long."""
+    """`/v1/embeddings` that counts hashed words and refuses one marked text as too long, and a chat
+    model that cites a passage too many, or knows of no emperor."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if any("REFUSE-THIS" in text for text in body["input"]):
+        if self.path.endswith("/chat/completions"):
+            text = "NOT_IN_EVIDENCE" if "emperor" in str(body["messages"]) else "Below deck [1][9]."
             reply: dict[str, Any] = {
-                "error": {"message": "input is longer than the maximum context length"}
+                "choices": [{"message": {"content": text}, "finish_reason": "stop"}]
             }
+            status = 200
+        elif any("REFUSE-THIS" in text for text in body["input"]):
+            reply = {"error": {"message": "input is longer than the maximum context length"}}
             status = 400
         else:
             reply = {

@@ -30,7 +30,7 @@ LEVEL_OF = {room: depth for depth, rooms in enumerate(LEVELS) for room in rooms}
 SHELLS_MAY_IMPORT = frozenset({"shells", "api", "types", "errors", "contracts", ""})
 # Commands about the settings themselves, and what finds and opens a corpus for all commands.
 SETTINGS_SHELLS = frozenset(
-    f"ragx.shells.cli.{name}" for name in ("init", "config", "frame", "top")
+    f"ragx.shells.cli.{name}" for name in ("init", "config", "trust", "frame", "top")
 )
 
 # What only an impure function needs.

@@ -52,16 +52,48 @@ SUCCESSES = [
     ("partial", "query pelican", 0, "ragx.query.v3"),
     ("lexical", "query '\"the pelican\" landed -zeppelin' --top 1", 0, "ragx.query.v3"),
     ("lexical", "query xyzzy", 1, "ragx.query.v3"),
+    ("built", "query barrel --temporal recent --explain", 0, "ragx.query.v3"),
+    ("lexical", "query barrel --since 1970 --files-only", 0, "ragx.files.v1"),
+    ("lexical", "query barrel --until 2199 --brief", 0, "ragx.brief.v1"),
+    ("lexical", "query barrel --lang rust", 1, "ragx.query.v3"),
+    ("lexical", "index --refresh-dates", 0, "ragx.index.v1"),
     ("built", "query barrel --files-only", 0, "ragx.files.v1"),
     ("lexical", "query xyzzy --files-only", 1, "ragx.files.v1"),
     ("built", "query where does the barrel go --brief", 0, "ragx.brief.v1"),
     ("partial", "query odd text --brief --top 1", 0, "ragx.brief.v1"),
     ("lexical", "query xyzzy --brief", 1, "ragx.brief.v1"),
+    ("built", "query where does the barrel go --budget 600", 0, "ragx.evidence.v1"),
+    ("partial", "query salt barrels --budget 150 --top 1", 0, "ragx.evidence.v1"),
+    ("lexical", "query xyzzy --budget 300", 1, "ragx.evidence.v1"),
+    ("chatting", "ask where do barrels of salt go", 0, "ragx.answer.v1"),
+    ("chatting", "ask who stowed the emperor with salt", 1, "ragx.answer.v1"),
+    ("chatting", "ask xyzzy", 1, "ragx.answer.v1"),
+    ("lexical", "ask --verify docs/log.md:1-3@8e44b64d", 0, "ragx.citations.v1"),
+    (
+        "lexical",
+        "ask --verify docs/log.md:1-3@0f3c21ab gone.md:1-2@0f3c21ab",
+        1,
+        "ragx.citations.v1",
+    ),
+    ("built", "query --global what is this about", 0, "ragx.overview.v1"),
+    ("built", "query --global where do barrels go", 0, "ragx.overview.v1"),
+    ("lexical", "query --global what is this about", 0, "ragx.overview.v1"),
+    ("lexical", "query --global what is this about --path nowhere/", 1, "ragx.overview.v1"),
+    ("built", "doctor", 0, "ragx.doctor.v1"),
+    ("built", "doctor --deep", 0, "ragx.doctor.v1"),
+    ("unindexed", "doctor", 0, "ragx.doctor.v1"),
+    ("built", "trust --list", 0, "ragx.trust.v1"),
+    ("untrusted", "trust --list", 1, "ragx.trust.v1"),
     ("built", "verify", 0, "ragx.verify.v1"),
     ("lexical", "eval ../queries.jsonl", 0, "ragx.eval.v1"),
     ("built", "eval ../queries.jsonl --compare baseline graph --limit 2", 0, "ragx.eval.v1"),
     ("lexical", "eval-draft", 1, "ragx.eval_draft.v1"),
     ("lexical", "verify", 0, "ragx.verify.v1"),
+    ("lexical", "models --dry-run --embed-engine builtin", 0, "ragx.models.v1"),
+    ("lexical", "read {chunk}", 0, "ragx.read.v1"),
+    ("lexical", "read docs/log.md:3-5", 0, "ragx.read.v1"),
+    ("built", "read docs/log.md --max-chars 20", 0, "ragx.read.v1"),
+    ("lexical", "agents", 0, "ragx.agents.v1"),
     ("lexical", "inspect chunk {chunk}", 0, "ragx.inspect.chunk.v1"),
     ("lexical", "inspect neighbors {chunk}", 0, "ragx.inspect.neighbors.v1"),
     ("built", "inspect neighbors {chunk}", 0, "ragx.inspect.neighbors.v1"),
@@ -98,6 +130,7 @@ FAILURES = [
     ("unindexed", "index --dry-run --max-files 1", "too_many_files"),
     ("unindexed", "index docs/absent.md --dry-run", "no_such_file"),
     ("unindexed", "query pelican", "index_missing"),
+    ("lexical", "query pelican --lang cobol", "bad_filter"),
     ("unindexed", "eval ../queries.jsonl", "index_missing"),
     ("lexical", "eval ragx.toml", "bad_queries"),
     ("partial", "eval ../unknown.jsonl --configs lexical", "unknown_paths"),
@@ -113,7 +146,25 @@ FAILURES = [
     ("lexical", "query pelican --brief --explain", "usage"),
     ("lexical", "query pelican --brief --files-only", "usage"),
     ("nowhere", "query pelican --brief -C 2", "usage"),
+    ("lexical", "query pelican --budget 99", "usage"),
+    ("lexical", "query pelican --budget 400 --brief", "usage"),
+    ("lexical", "ask pelican", "config"),
+    ("lexical", "ask", "usage"),
+    ("lexical", "ask --verify docs/log.md", "bad_citation"),
+    ("unindexed", "ask --verify docs/log.md:1-2@0f3c21ab", "index_missing"),
+    ("lexical", "query pelican --global --brief", "usage"),
+    ("lexical", "query pelican --global --expand", "stage_off"),
+    ("lexical", "index --watch", "usage"),
     ("lexical", "inspect chunk 1", "no_such_chunk"),
+    ("lexical", "read 1", "no_such_chunk"),
+    ("lexical", "read docs/lag.md", "no_such_file"),
+    ("lexical", "read docs/log.md:99", "no_such_lines"),
+    ("lexical", "read docs/empty.md", "not_indexed"),
+    ("lexical", "read docs/log.md --source-version f00", "source_replaced"),
+    ("nowhere", "agents", "no_corpus"),
+    ("lexical", "mcp --http --host 0.0.0.0", "needs_token"),
+    ("lexical", "mcp --http --token-env RAGX_NO_SUCH", "no_token"),
+    ("lexical", "mcp --port 5", "usage"),
     ("lexical", "inspect chunk one", "usage"),
     ("lexical", "inspect file docs/lag.md", "no_such_file"),
     ("lexical", "inspect", "no_command"),
@@ -121,6 +172,12 @@ FAILURES = [
     ("damaged", "query pelican", "index_damaged"),
     ("damaged", "status", "index_damaged"),
     ("down", "query pelican", "provider_unavailable"),
+    ("untrusted", "index", "untrusted"),
+    ("untrusted", "query pelican", "untrusted"),
+    ("nowhere", "doctor", "no_corpus"),
+    ("nowhere", "trust", "no_corpus"),
+    ("built", "trust --list --revoke", "usage"),
+    ("built", "query pelican --rerank", "stage_off"),
 ]
 
 
@@ -304,9 +361,22 @@ def _optional(schema: Mapping[str, Any]) -> set[str]:
     return {
         key
         for node in nodes(schema)
-        if "required" in node
+        if "required" in node and node.get("title") != "Locator"  # explained once for all
         for key in node["properties"].keys() - set(node["required"])
     }
+
+
+def test_contracts_explains_every_key_of_a_locator() -> None:
+    text = (REPOSITORY / "CONTRACTS.md").read_text(encoding="utf-8")
+    section = text.partition("### Locators")[2].partition("\n#")[0]
+    found = [
+        node for name in NAMES for node in nodes(contracts.load(name))
+        if node.get("title") == "Locator"
+    ]  # fmt: skip
+    assert len(found) > 8
+    for node in found:
+        assert node["properties"].keys() == found[0]["properties"].keys()
+        assert [key for key in node["properties"] if f"`{key}`" not in section] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -372,7 +442,7 @@ def nodes(schema: object) -> Iterator[dict[str, Any]]:
 def test_every_reason_for_leaving_a_path_out_has_its_key() -> None:
     """Rare reasons too, which no run above meets."""
     given = set()
-    for name in ("scan", "build"):
+    for name in ("scan", "build", "extract"):
         source = (REPOSITORY / "ragx" / "indexing" / f"{name}.py").read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(source)):
             values: list[ast.AST] = []
@@ -381,11 +451,13 @@ def test_every_reason_for_leaving_a_path_out_has_its_key() -> None:
             elif isinstance(node, ast.FunctionDef) and node.name == "_left_out":
                 values = [item for item in ast.walk(node) if isinstance(item, ast.Return)]
             elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "reason":
-                values = [node.value] if isinstance(node.value, ast.Constant) else []
+                values = [node.value] if isinstance(node.value, ast.Constant | ast.IfExp) else []
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "POLICY":
+                values = list(node.value.values) if isinstance(node.value, ast.Dict) else []
             for value in values:
                 for part in ast.walk(value):
                     if isinstance(part, ast.Constant) and re.fullmatch(r"[a-z_]+", str(part.value)):
                         given.add(part.value)
-    assert {"binary", "secret", "vanished", "hidden"} <= given
+    assert {"binary", "secret", "vanished", "hidden", "no_text"} <= given
     for schema in ("ragx.index.v1", "ragx.status.v1", "ragx.dry_run.v1"):
         assert set(contracts.load(schema)["properties"]["skipped"]["properties"]) >= given

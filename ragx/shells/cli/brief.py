@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragx.shells.cli import envelope
+from ragx.shells.cli.places import label_of, lines_text
 
 if TYPE_CHECKING:
     from ragx.api import Answer, FileResult
     from ragx.types import Chunk
 
-__all__ = ["brief_document", "brief_text", "copies_document"]
+__all__ = ["brief_document", "brief_text", "copies_document", "date_document"]
 
 # (ranks up to, characters shown): better files say more (research/tokens.md).
 _ALLOWANCE = ((3, 320), (10, 80))
@@ -26,6 +27,11 @@ def copies_document(entry: FileResult) -> dict[str, object]:
         "also_in": list(entry.also_in[:_COPIES_LISTED]),
         **({"also_in_more": more} if more > 0 else {}),
     }
+
+
+def date_document(entry: FileResult) -> dict[str, object]:
+    """A file's date and where it comes from, for a question about time."""
+    return {"date": entry.date, "date_source": entry.date_source} if entry.date else {}
 
 
 def brief_document(answer: Answer) -> dict[str, object]:
@@ -45,10 +51,12 @@ def _entry(entry: FileResult, query: str, rank: int) -> dict[str, object]:
     return {
         "file": entry.path,
         "lines": _lines(best),
+        **({"place": label} if (label := label_of(best)) else {}),
         **({"heading": _heading(best)} if best.heading else {}),
         "text": "\n".join(_shown(best, query, rank)),
         **({"more": [_lines(chunk) for chunk in further]} if further else {}),
         **(copies_document(entry) if entry.also_in else {}),
+        **({"date": entry.date} if entry.date else {}),
     }
 
 
@@ -58,11 +66,14 @@ def brief_text(answer: Answer) -> str:
     for rank, entry in enumerate(answer.results, start=1):
         best, *further = (part.chunk for part in entry.chunks)
         path = envelope.styled(envelope.one_line(entry.path), "cyan")
-        head = f"{path}:{envelope.styled(_lines(best), 'green')}"
+        lines = envelope.styled(lines_text(best), "green")
+        head = f"{path}:{lines}"
+        if entry.date:
+            head += f"  {entry.date}"
         if best.heading:
             head += f"  {envelope.one_line(_heading(best))}"
         if further:
-            head += f"  also {', '.join(map(_lines, further))}"
+            head += f"  also {', '.join(map(lines_text, further))}"
         rows.append(head)
         if entry.also_in:
             named = ", ".join(map(envelope.one_line, entry.also_in[:_COPIES_NAMED]))
@@ -74,15 +85,15 @@ def brief_text(answer: Answer) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
+def _lines(chunk: Chunk) -> str:
+    return f"{chunk.line_start}-{chunk.line_end}"
+
+
 def _shown(chunk: Chunk, query: str, rank: int) -> list[str]:
     from ragx.api import excerpt
 
     allowed = next((chars for last, chars in _ALLOWANCE if rank <= last), _ALLOWANCE_BELOW)
     return excerpt(chunk.text, query, known=_heading(chunk), max_chars=allowed)
-
-
-def _lines(chunk: Chunk) -> str:
-    return f"{chunk.line_start}-{chunk.line_end}"
 
 
 def _heading(chunk: Chunk) -> str:

@@ -22,6 +22,7 @@ from ragx.config import (
     load_config,
     require_machine_key,
     set_value,
+    trust_written,
 )
 from ragx.errors import ConfigError
 from ragx.shells.cli import envelope
@@ -77,7 +78,7 @@ def get(key: str, machine: bool, root: Path | None, as_json: bool) -> int:
         envelope.emit(_document([setting], root=None if machine else loaded.root))
     else:
         value = setting.value if isinstance(setting.value, str) else literal(setting.value)
-        envelope.emit_text(f"{value}\n")
+        envelope.emit_text(envelope.harmless(f"{value}\n"))
     return envelope.OK
 
 
@@ -112,10 +113,14 @@ def list_(section: str, machine: bool, root: Path | None, as_json: bool) -> int:
 def set_(key: str, value: str, machine: bool, root: Path | None, as_json: bool) -> int:
     """Change one value, then say what applies now."""
     path = _machine_file(key) if machine else find_corpus(root) / CONFIG_NAME
-    written = set_value(path, key, value, create=True)
+    before = None if machine else _settings_if_valid(path.parent)
+    written = set_value(path, key, value, create=True, inside=None if machine else path.parent)
     origin = RC_LABEL if machine else CONFIG_NAME
     try:
-        setting = get_value(_load(root, machine=machine), key)
+        loaded = _load(root, machine=machine)
+        setting = get_value(loaded, key)
+        if not machine and not trust_written(before, loaded, [key]):
+            envelope.warn(f"{CONFIG_NAME} holds settings that do not count yet: ragx trust --list")
     except ConfigError as exc:
         # The file may be on its way to being mended, key by key: this step is done.
         envelope.warn(f"other settings are still invalid: {exc.message}")
@@ -135,6 +140,13 @@ def _load(root: Path | None, *, machine: bool) -> LoadedConfig:
     return open_corpus(root)
 
 
+def _settings_if_valid(root: Path) -> LoadedConfig | None:
+    try:
+        return load_config(root, env=os.environ, home=home_directory())
+    except ConfigError:
+        return None
+
+
 def _machine_file(key: str) -> Path:
     require_machine_key(key)
     home = home_directory()
@@ -144,7 +156,7 @@ def _machine_file(key: str) -> Path:
 
 
 def _line(setting: Setting) -> str:
-    return f"{setting.key} = {literal(setting.value)}  # {setting.origin}"
+    return envelope.one_line(f"{setting.key} = {literal(setting.value)}  # {setting.origin}")
 
 
 def _document(

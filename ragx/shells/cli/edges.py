@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragx.shells.cli import envelope
+from ragx.shells.cli.places import lines_document, place
 
 if TYPE_CHECKING:
     from ragx.api import Evidence
     from ragx.types import Chunk, Hop
 
-__all__ = ["chain", "evidence_document", "place", "says", "step_document", "words_of"]
+__all__ = ["chain", "evidence_document", "says", "step_document", "words_of"]
 
 _QUOTE_CHARS = 60
 # As one end says it, and as the other hears it.
@@ -23,11 +24,6 @@ _SPOKEN = {
     "adjacent": ("stands beside", "stands beside"),
     "similar": ("resembles", "resembles"),
 }
-
-
-def place(chunk: Chunk) -> str:
-    """Path and lines of a chunk, as editors take them."""
-    return f"{envelope.one_line(chunk.path)}:{chunk.line_start}-{chunk.line_end}"
 
 
 def words_of(edge: Evidence, source: int) -> str:
@@ -84,8 +80,7 @@ def step_document(
         "kind": hop.kind,
         "weight": round(hop.weight, 6),
         "file": target.path,
-        "line_start": target.line_start,
-        "line_end": target.line_end,
+        **lines_document(target),
         "evidence": evidence_document(edge, places) if edge else None,
     }
 
@@ -100,6 +95,6 @@ def evidence_document(edge: Evidence, places: Mapping[int, Chunk]) -> dict[str, 
     return {
         "chunk_id": edge.source,
         "file": chunk.path,
-        "line": chunk.line_start + breaks,
+        "line": chunk.line_start + breaks if chunk.locator is None else None,
         "text": edge.text,
     }

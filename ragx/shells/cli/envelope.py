@@ -17,7 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from typing import IO
+from typing import IO, BinaryIO, cast
 
 from ragx.errors import RagxError
 
@@ -31,6 +31,7 @@ __all__ = [
     "claim_stdout",
     "emit",
     "emit_error",
+    "emit_piece",
     "emit_text",
     "harmless",
     "is_tty",
@@ -38,6 +39,8 @@ __all__ = [
     "notice",
     "one_line",
     "styled",
+    "take_stdout",
+    "tell",
     "warn",
 ]
 
@@ -47,7 +50,7 @@ ERROR = 2
 INTERRUPTED = 130
 
 # Controls, line breaks of Unicode, and what turns the direction of writing.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STYLES = {"red": "31", "yellow": "33", "green": "32", "cyan": "36", "bold": "1", "dim": "2"}
@@ -94,6 +97,17 @@ def claim_stdout() -> None:
     os.dup2(2, 1)
 
 
+def take_stdout() -> BinaryIO:
+    """Standard output for a protocol, unbuffered, while prints still go to standard error.
+
+    Whoever takes it owes no document any more.
+    """
+    _Output.documents += 1
+    if _Output.descriptor is None:  # inside another program, which owns sys.stdout
+        return cast("BinaryIO", sys.stdout.buffer)
+    return open(os.dup(_Output.descriptor), "wb", buffering=0)
+
+
 def emit(document: Mapping[str, object]) -> None:
     """Write the command's one JSON document: compact, UTF-8, keys in the given order.
 
@@ -106,6 +120,8 @@ def emit(document: Mapping[str, object]) -> None:
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Names that are not UTF-8 arrive as lone surrogates; a reader gets them as visible text.
     text = _SURROGATE.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)
+    # A document that ends on a terminal must not command it; to a program it is the same one.
+    text = _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     _Output.documents += 1  # before writing: half a document must not be followed by another
     _write(text.encode("utf-8") + b"\n")
 
@@ -118,6 +134,11 @@ def emit_text(text: str) -> None:
     """
     if text and not text.endswith("\n"):
         text += "\n"
+    _write(text.encode("utf-8", "backslashreplace"))
+
+
+def emit_piece(text: str) -> None:
+    """Write a piece of text for people that is still being made; `emit_text` ends it."""
     _write(text.encode("utf-8", "backslashreplace"))
 
 
@@ -156,6 +177,11 @@ def notice(line: str) -> None:
     except (OSError, ValueError):
         # Closed or full: there is no other place to complain, and the result matters more.
         return
+
+
+def tell(line: str) -> None:
+    """Write a line to standard error that may hold foreign text."""
+    notice(one_line(line))
 
 
 def one_line(text: str) -> str:

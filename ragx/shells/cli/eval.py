@@ -89,7 +89,11 @@ def command(
         limit=limit,
     )
     with _Progress() as progress:
-        found = corpus.evaluate(request, progress=progress.show)
+        found = corpus.evaluate(
+            request,
+            progress=progress.show,
+            notice=envelope.tell,
+        )
     if as_json:
         envelope.emit(_document(found))
         return envelope.OK

@@ -12,6 +12,7 @@ import click
 
 from ragx.errors import CorpusError, RagxError, UsageError
 from ragx.shells.cli import envelope
+from ragx.shells.cli.ask import person_there
 
 if TYPE_CHECKING:
     from ragx.config import LoadedConfig
@@ -193,8 +194,7 @@ def find_corpus(root: Path | None) -> Path:
 
     corpus = find_root(working_directory(), root)
     # A program that asked for a document is not there to answer, even on a terminal.
-    person = sys.stdin is not None and sys.stdin.isatty() and envelope.is_tty(sys.stderr)
-    ask = _ask if person and not envelope.json_wanted() else None
+    ask = _ask if person_there() and not envelope.json_wanted() else None
     migrate_legacy(corpus, ask=ask, notice=lambda line: envelope.notice(envelope.one_line(line)))
     return corpus
 

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ragx.errors import UsageError
 from ragx.shells.cli import envelope
 from ragx.shells.cli.frame import Command, command_options, open_corpus, working_directory
+from ragx.shells.cli.watch import refuse_beside_watch, watch_index
 from ragx.shells.cli.wording import count, duration, size
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ragx.types import BuildReport, DryRun, Progress
 
 __all__ = ["command"]
@@ -31,8 +35,10 @@ INDEX_DIRECTORY = ".ragx"  # where notes of the run as a whole stand
 @click.option("--full", is_flag=True, help="Rebuild everything; stored embeddings are used again.")
 @click.option("--no-cache", is_flag=True, help="Compute embeddings anew.")
 @click.option("--edges-only", is_flag=True, help="Make edges and communities anew; read no file.")
+@click.option("--refresh-dates", is_flag=True, help="Ask git for dates anew; read no file.")
 @click.option("--force", multiple=True, metavar="FILE", help="Index FILE though it is unchanged.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--watch", "watching", is_flag=True, help="Go on, and follow the files.")
 @click.option("--changed", is_flag=True, hidden=True)
 @click.option("--max-files", type=click.IntRange(0), help="More files than this are an error.")
 @click.option("--max-file-bytes", type=click.IntRange(1), help="Skip larger files.")
@@ -48,8 +54,10 @@ def command(
     full: bool,
     no_cache: bool,
     edges_only: bool,
+    refresh_dates: bool,
     force: tuple[str, ...],
     dry_run: bool,
+    watching: bool,
     changed: bool,
     max_files: int | None,
     max_file_bytes: int | None,
@@ -64,6 +72,16 @@ def command(
     """Run, then report."""
     from ragx.api import Corpus, IndexRequest
 
+    if refresh_dates:
+        _refuse_beside_dates(
+            {"FILE": files, "--full": full, "--no-cache": no_cache, "--edges-only": edges_only,
+             "--force": force}
+        )  # fmt: skip
+    if watching:
+        refuse_beside_watch(
+            {"FILE": files, "--dry-run": dry_run, "--edges-only": edges_only,
+             "--refresh-dates": refresh_dates, "--json": as_json}
+        )  # fmt: skip
     if changed:
         envelope.warn("--changed is what ragx index does anyway; the flag will go")
     corpus = Corpus.of(open_corpus(root))
@@ -73,6 +91,7 @@ def command(
         full=full,
         no_cache=no_cache,
         edges_only=edges_only,
+        refresh_dates=refresh_dates,
         confirmed=yes,
         max_files=max_files,
         max_file_bytes=max_file_bytes,
@@ -82,31 +101,46 @@ def command(
     )
     if dry_run:
         return _show_dry_run(corpus.dry_run(request), as_json=as_json, verbose=verbose)
+    if watching:
+        with _ProgressLine(quiet=quiet) as line:
+            watch_index(lambda: Corpus.of(open_corpus(root)), request, line, _summary, quiet=quiet)
     started = time.monotonic()
     with _ProgressLine(quiet=quiet or as_json) as line:
-        report = corpus.index(request, progress=line.show)
+        report = corpus.index(request, progress=line.show, notice=line.notice)
     if as_json:
-        envelope.emit(_document(report, verbose=verbose))
+        envelope.emit(_document(report, verbose=verbose, dates=refresh_dates))
+    elif refresh_dates and not quiet:
+        envelope.emit_text(f"{count(report.dates_changed, 'date')} changed; no file was read")
     elif not quiet:
         envelope.emit_text(_summary(report, time.monotonic() - started))
     if not report.files_total and not as_json:
         envelope.warn("no file of this directory counts: ragx index -v lists what is left out")
     if verbose and not as_json:
         for path, reason in report.skipped_paths:
-            envelope.notice(f"skipped ({reason}): {envelope.one_line(path)}")
+            note = report.skipped_notes.get(path)
+            envelope.tell(f"skipped ({reason}): {path}" + (f": {note}" if note else ""))
     for path, note in report.notes:
         if path == INDEX_DIRECTORY:  # not of a file: what the run itself could not do
             envelope.warn(note)
     if not as_json:
         for path, note in report.notes:
             if verbose and path != INDEX_DIRECTORY:
-                envelope.notice(f"{envelope.one_line(path)}: {note}")
+                envelope.tell(f"{path}: {note}")
         for failure in report.failed:
             envelope.warn(f"{failure.path}: {failure.message}")
     return envelope.ERROR if report.failed else envelope.OK
 
 
-def _document(report: BuildReport, *, verbose: bool) -> dict[str, object]:
+def _refuse_beside_dates(given: Mapping[str, object]) -> None:
+    wrong = [name for name, value in given.items() if value]
+    if wrong:
+        raise UsageError(
+            f"--refresh-dates reads no file and goes without {', '.join(wrong)}",
+            hint="ragx index first, then ragx index --refresh-dates",
+        )
+
+
+def _document(report: BuildReport, *, verbose: bool, dates: bool) -> dict[str, object]:
     document: dict[str, object] = {
         "schema": "ragx.index.v1",
         "ok": not report.failed,
@@ -121,6 +155,7 @@ def _document(report: BuildReport, *, verbose: bool) -> dict[str, object]:
         "communities_total": report.communities_total,
         "embedded": report.embedded,
         "cached": report.cached,
+        **({"dates_changed": report.dates_changed} if dates else {}),
         "skipped": dict(sorted(report.skipped.items())),
         "failed": [
             {"file": failure.path, "code": failure.code, "message": failure.message}
@@ -129,7 +164,12 @@ def _document(report: BuildReport, *, verbose: bool) -> dict[str, object]:
     }
     if verbose:
         document["skipped_files"] = [
-            {"file": path, "reason": reason} for path, reason in sorted(report.skipped_paths)
+            {
+                "file": path,
+                "reason": reason,
+                **({"note": note} if (note := report.skipped_notes.get(path)) else {}),
+            }
+            for path, reason in sorted(report.skipped_paths)
         ]
         document["notes"] = [{"file": path, "note": note} for path, note in report.notes]
     return document
@@ -150,7 +190,11 @@ def _summary(report: BuildReport, seconds: float) -> str:
     lines = [f"{text}; {duration(seconds)}"]
     if report.skipped:
         parts = ", ".join(f"{n} {reason}" for reason, n in sorted(report.skipped.items()))
-        lines.append(f"skipped: {parts} (-v lists them)")
+        lines.append(f"skipped: {parts} (-v lists them, and says why)")
+    if n := report.skipped.get("no_extractor"):
+        from ragx.api import DOCUMENTS_HINT
+
+        lines.append(f"{count(n, 'document')} could be read: {DOCUMENTS_HINT}")
     return "\n".join(lines)
 
 
@@ -192,11 +236,8 @@ def _show_dry_run(plan: DryRun, *, as_json: bool, verbose: bool) -> int:
         parts = ", ".join(f"{n} {reason}" for reason, n in plan.skipped.items())
         lines.append(f"left out: {parts}")
     if verbose:
-        lines += [
-            f"  {action:6} {envelope.one_line(path)}: {reason}"
-            for path, action, reason in plan.decisions
-        ]
-    envelope.emit_text("\n".join(lines))
+        lines += [f"  {action:6} {path}: {reason}" for path, action, reason in plan.decisions]
+    envelope.emit_text("\n".join(map(envelope.one_line, lines)))
     return envelope.OK
 
 
@@ -209,18 +250,32 @@ class _ProgressLine:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._tty = envelope.is_tty(sys.stderr)
+        self._dirty = False
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with another run."""
         self._started = time.monotonic()
         self._shown_at = 0.0
         self._tenth = 0
-        self._dirty = False
 
     def __enter__(self) -> _ProgressLine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def notice(self, line: str) -> None:
+        """Say something in between."""
+        self.clear()
+        envelope.tell(line)
+
+    def clear(self) -> None:
+        """Take back the line that is shown."""
         if self._dirty:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+            self._dirty = False
 
     def show(self, progress: Progress) -> None:
         if self._quiet or not progress.bytes_total:

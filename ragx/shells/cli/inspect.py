@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ragx.shells.cli import envelope
-from ragx.shells.cli.edges import evidence_document, place, says, step_document, words_of
+from ragx.shells.cli.edges import evidence_document, says, step_document, words_of
 from ragx.shells.cli.frame import Group, command_options, open_corpus, working_directory
+from ragx.shells.cli.places import bytes_document, lines_document, lines_text, place
 from ragx.shells.cli.wording import count
 
 if TYPE_CHECKING:
     from ragx.api import Neighbour
     from ragx.types import Chunk
 
-__all__ = ["command"]
+__all__ = ["command", "edge_document"]
 
 _PREVIEW_CHARS = 80
 
@@ -49,14 +50,12 @@ def chunk(chunk_id: int, root: Path | None, as_json: bool) -> int:
                 "id": found.chunk_id,
                 "file": found.path,
                 "ordinal": found.ordinal,
-                "byte_start": found.byte_start,
-                "byte_end": found.byte_end,
-                "line_start": found.line_start,
-                "line_end": found.line_end,
+                **bytes_document(found, found.byte_start, found.byte_end),
+                **lines_document(found),
                 "heading": list(found.heading),
                 "symbols": list(found.symbols),
                 "text": found.text,
-                "edges": [_edge_document(edge, found) for edge in view.neighbours],
+                "edges": [edge_document(edge, found) for edge in view.neighbours],
             }
         )
     else:
@@ -82,7 +81,7 @@ def neighbors(chunk_id: int, root: Path | None, as_json: bool) -> int:
             {
                 "schema": "ragx.inspect.neighbors.v1",
                 "id": view.chunk.chunk_id,
-                "neighbors": [_edge_document(edge, view.chunk) for edge in view.neighbours],
+                "neighbors": [edge_document(edge, view.chunk) for edge in view.neighbours],
             }
         )
     else:
@@ -100,14 +99,14 @@ def _crumb(chunk: Chunk) -> str:
     return envelope.one_line(" > ".join(chunk.heading))
 
 
-def _edge_document(near: Neighbour, chunk: Chunk) -> dict[str, object]:
+def edge_document(near: Neighbour, chunk: Chunk) -> dict[str, object]:
+    """An edge as JSON, seen from `chunk`."""
     ends = {chunk.chunk_id: chunk, near.chunk.chunk_id: near.chunk}
     return {
         "id": near.chunk.chunk_id,
         "weight": round(near.edge.weight, 6),
         "file": near.chunk.path,
-        "line_start": near.chunk.line_start,
-        "line_end": near.chunk.line_end,
+        **lines_document(near.chunk),
         "kind": near.edge.kind,
         "evidence": evidence_document(near.edge, ends),
     }
@@ -120,7 +119,7 @@ def communities(with_single: bool, root: Path | None, as_json: bool) -> int:
     """List the communities."""
     from ragx.api import Corpus
 
-    found = Corpus.of(open_corpus(root)).communities()
+    found = Corpus.of(open_corpus(root)).communities(summaries=True)
     if as_json:
         envelope.emit(
             {
@@ -131,6 +130,7 @@ def communities(with_single: bool, root: Path | None, as_json: bool) -> int:
                         "community_id": group.number,
                         "size": len(group.chunk_ids),
                         "label": group.label,
+                        "summary": group.summary,
                         "files": list(group.files),
                     }
                     for group in found
@@ -139,11 +139,12 @@ def communities(with_single: bool, root: Path | None, as_json: bool) -> int:
         )
         return envelope.OK if found else envelope.EMPTY
     shown = [group for group in found if with_single or len(group.chunk_ids) > 1]
-    lines = [
-        f"{group.number:>5}  {count(len(group.chunk_ids), 'chunk'):>11}"
-        f"  {count(len(group.files), 'file'):>9}  {envelope.one_line(group.label)}"
-        for group in shown
-    ]
+    lines = []
+    for group in shown:
+        size = f"{count(len(group.chunk_ids), 'chunk'):>11}  {count(len(group.files), 'file'):>9}"
+        lines.append(f"{group.number:>5}  {size}  {envelope.one_line(group.label)}")
+        if group.summary:
+            lines.append(f"       {envelope.one_line(group.summary)}")
     if len(shown) < len(found):
         lines.append(f"and {len(found) - len(shown)} of a single chunk (--all lists them)")
     envelope.emit_text("\n".join(lines) if lines else "no communities: the index is empty")
@@ -165,12 +166,12 @@ def community(number: int, root: Path | None, as_json: bool) -> int:
                 "community_id": group.number,
                 "size": len(chunks),
                 "label": group.label,
+                "summary": group.summary,
                 "members": [
                     {
                         "id": part.chunk_id,
                         "file": part.path,
-                        "line_start": part.line_start,
-                        "line_end": part.line_end,
+                        **lines_document(part),
                     }
                     for part in chunks
                 ],
@@ -179,7 +180,8 @@ def community(number: int, root: Path | None, as_json: bool) -> int:
         return envelope.OK
     head = f"{envelope.one_line(group.label)}: {count(len(chunks), 'chunk')}"
     lines = [f"{part.chunk_id:>16}  {place(part)}  {_crumb(part)}".rstrip() for part in chunks]
-    envelope.emit_text("\n".join([head, *lines]))
+    about = [envelope.one_line(group.summary), ""] if group.summary else []
+    envelope.emit_text("\n".join([head, *about, *lines]))
     return envelope.OK
 
 
@@ -242,14 +244,17 @@ def file(file: str, with_text: bool, root: Path | None, as_json: bool) -> int:
             "title": row.title,
             "status": row.status,
             "note": row.note,
+            "extractor": row.extractor or None,
+            "skipped_parts": [
+                {"what": what, "count": n or None, "note": note}
+                for what, n, note in row.skipped_parts
+            ],
             "chunk_count": len(view.chunks),
             "chunks": [
                 {
                     "id": part.chunk_id,
-                    "line_start": part.line_start,
-                    "line_end": part.line_end,
-                    "byte_start": part.byte_start,
-                    "byte_end": part.byte_end,
+                    **lines_document(part),
+                    **bytes_document(part, part.byte_start, part.byte_end),
                     "preview": shorten(" ".join(part.text.split()), _PREVIEW_CHARS),
                     **({"text": part.text} if with_text else {}),
                 }
@@ -259,7 +264,7 @@ def file(file: str, with_text: bool, root: Path | None, as_json: bool) -> int:
         envelope.emit(document)
         return envelope.OK
     if with_text:
-        envelope.emit_text("\n".join(envelope.harmless(part.text) for part in view.chunks))
+        envelope.emit_text(envelope.harmless(view.text))
         return envelope.OK
     facts = (
         row.status,
@@ -267,13 +272,13 @@ def file(file: str, with_text: bool, root: Path | None, as_json: bool) -> int:
         row.language or "no language",
         count(len(view.chunks), "chunk"),
     )
-    lines = [f"{envelope.one_line(row.path)}: {', '.join(facts)}"]
+    lines = [f"{row.path}: {', '.join(facts)}"]
     if row.note:
-        lines.append(f"note: {envelope.one_line(row.note)}")
+        lines.append(f"note: {row.note}")
     for part in view.chunks:
         preview = json.dumps(
             shorten(" ".join(part.text.split()), _PREVIEW_CHARS), ensure_ascii=False
         )
-        lines.append(f"{part.chunk_id:>16}  {part.line_start}-{part.line_end}  {preview}")
-    envelope.emit_text("\n".join(lines))
+        lines.append(f"{part.chunk_id:>16}  {lines_text(part)}  {preview}")
+    envelope.emit_text("\n".join(map(envelope.one_line, lines)))
     return envelope.OK

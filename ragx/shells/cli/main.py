@@ -17,7 +17,17 @@ COMMANDS = {
     "init": ("ragx.shells.cli.init", "command", "Write ragx.toml: make a directory a corpus."),
     "index": ("ragx.shells.cli.index", "command", "Bring the index up to date with the files."),
     "query": ("ragx.shells.cli.query", "command", "Find files and exact lines by plain words."),
+    "ask": (
+        "ragx.shells.cli.answer",
+        "command",
+        "Let a chat model answer from the files, citations checked.",
+    ),
     "status": ("ragx.shells.cli.status", "command", "Show what is indexed and what has changed."),
+    "doctor": (
+        "ragx.shells.cli.doctor",
+        "command",
+        "Test models, servers and the index; say what helps.",
+    ),
     "verify": ("ragx.shells.cli.verify", "command", "Compare the index with a fresh one."),
     "eval-draft": (
         "ragx.shells.cli.eval_draft",
@@ -30,6 +40,19 @@ COMMANDS = {
         "command",
         "Look into the index: chunks, files, edges, communities.",
     ),
+    "read": ("ragx.shells.cli.read", "command", "Show a chunk, or lines of an indexed file."),
+    "mcp": (
+        "ragx.shells.cli.mcp",
+        "command",
+        "Serve the corpus to agents by the Model Context Protocol.",
+    ),
+    "agents": (
+        "ragx.shells.cli.agents",
+        "command",
+        "Print or write set-up for coding agents.",
+    ),
+    "models": ("ragx.shells.cli.models", "command", "Choose, download and set up models."),
+    "trust": ("ragx.shells.cli.trust", "command", "Let settings of a cloned ragx.toml count."),
     "config": ("ragx.shells.cli.config", "command", "Show and change settings."),
     "schema": ("ragx.shells.cli.schema", "command", "Print the JSON Schema of a document."),
 }

@@ -11,19 +11,32 @@ import click
 
 from ragx.errors import UsageError
 from ragx.shells.cli import envelope
-from ragx.shells.cli.brief import brief_document, brief_text, copies_document
+from ragx.shells.cli.brief import brief_document, brief_text, copies_document, date_document
 from ragx.shells.cli.edges import chain, step_document
+from ragx.shells.cli.filters import filter_options
 from ragx.shells.cli.frame import Command, command_options, open_corpus
+from ragx.shells.cli.overview import show_overview
+from ragx.shells.cli.places import bytes_document, lines_document, lines_text
 from ragx.shells.cli.shares import Shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ragx.api import Answer, ChunkResult, ContextLines, FileResult, QueryRequest
+    from ragx.api import (
+        Answer,
+        ChunkResult,
+        ContextLines,
+        Corpus,
+        FileResult,
+        Filters,
+        QueryRequest,
+    )
+    from ragx.types import Chunk
 
-__all__ = ["command"]
+__all__ = ["command", "query_document", "question"]
 
 _PREVIEW_LINES = 6
+_SOURCES = {"name": "file name", "front_matter": "front matter", "mtime": "file system"}
 _WORD = re.compile(r"\w+")
 _OWN_OPTION = re.compile(r"-[ABC]\d*")
 
@@ -65,11 +78,26 @@ class _QueryCommand(Command):
     default="hybrid",
     help="Which side searches; lexical needs no model.",
 )
+@filter_options
+@click.option(
+    "--temporal",
+    type=click.Choice(["recent", "oldest"]),
+    help="Let a file's date count beside what it says (temporal.half_life_days).",
+)
 @click.option("--no-graph", is_flag=True, help="Only what the searches find by themselves.")
 @click.option("--hops", type=click.IntRange(0, 10), help="Steps through the graph at most.")
+@click.option("--expand", is_flag=True, help="Search other wordings by a chat model as well.")
+@click.option("--rerank", is_flag=True, help="Let a cross-encoder read the best chunks.")
 @click.option("--explain", is_flag=True, help="Say why each chunk is there.")
 @click.option("--files-only", is_flag=True, help="Paths and scores, no text.")
 @click.option("--brief", is_flag=True, help="Each file's place and the few lines that say most.")
+@click.option(
+    "--budget",
+    type=click.IntRange(100, 1_000_000),
+    metavar="TOKENS",
+    help="Whole passages to cite, in so many tokens at most.",
+)
+@click.option("--global", "whole", is_flag=True, help="What the corpus is about: its topics.")
 @click.option("-B", "--before", type=click.IntRange(0, 1000), help="Lines shown before a chunk.")
 @click.option("-A", "--after", type=click.IntRange(0, 1000), help="Lines shown after a chunk.")
 @click.option("-C", "--context", type=click.IntRange(0, 1000), help="Both; -B and -A win.")
@@ -79,11 +107,17 @@ def command(
     text: tuple[str, ...],
     top: int | None,
     mode: str,
+    filters: Filters,
+    temporal: str | None,
     no_graph: bool,
     hops: int | None,
+    expand: bool,
+    rerank: bool,
     explain: bool,
     files_only: bool,
     brief: bool,
+    budget: int | None,
+    whole: bool,
     before: int | None,
     after: int | None,
     context: int | None,
@@ -91,21 +125,56 @@ def command(
     as_json: bool,
 ) -> int:
     """Ask, then show."""
-    from ragx.api import Corpus, QueryRequest
+    from ragx.api import Corpus, OverviewRequest, QueryRequest
 
     around_given = {
         f"-{side}": n is not None for side, n in zip("BAC", (before, after, context), strict=True)
     }
     asked_around = any(around_given.values())
     if brief:
-        _refuse_beside_brief({"--explain": explain, "--files-only": files_only, **around_given})
+        _refuse_beside(
+            "--brief",
+            {
+                "--explain": explain,
+                "--files-only": files_only,
+                "--budget": budget is not None,
+                **around_given,
+            },
+        )
+    if budget is not None:
+        _refuse_beside(
+            "--budget", {"--explain": explain, "--files-only": files_only, **around_given}
+        )
+    if whole:
+        others = {
+            "--brief": brief,
+            "--budget": budget is not None,
+            "--explain": explain,
+            "--files-only": files_only,
+            "--hops": hops is not None,
+            "--mode vector": mode == "vector",
+            "--no-graph": no_graph,
+            "--rerank": rerank,
+            "--temporal": temporal is not None,
+            **around_given,
+        }
+        _refuse_beside("--global", others)
     corpus = Corpus.of(open_corpus(root))
+    if whole:
+        overview = OverviewRequest(
+            question(text),
+            **({} if top is None else {"top": top}),
+            filters=filters,
+            vector=mode != "lexical",
+            expand=expand,
+        )
+        return show_overview(corpus, overview, as_json=as_json)
     if explain and files_only:
         envelope.warn("--explain is about chunks: with --files-only it says nothing")
     settings = corpus.config.query
     around = settings.context_lines if context is None else context
     request = QueryRequest(
-        text=_question(text),
+        text=question(text),
         top=settings.top if top is None else top,
         mode="lexical" if mode == "lexical" else "vector" if mode == "vector" else "hybrid",
         before=around if before is None else before,
@@ -113,19 +182,27 @@ def command(
         graph=not no_graph,
         hops=hops,
         explain=explain and not files_only,
-        texts=not files_only and not brief and (as_json or asked_around),
+        texts=not files_only and not brief and budget is None and (as_json or asked_around),
+        expand=expand,
+        rerank=rerank,
+        filters=filters,
+        temporal="recent" if temporal == "recent" else "oldest" if temporal == "oldest" else "",
     )
-    answer = corpus.search(request)
+    if budget is not None:
+        return _show_evidence(corpus, request, budget, as_json=as_json)
+    answer = corpus.search(request, notice=envelope.tell)
     if not as_json:
         for line in answer.warnings:
             envelope.warn(line)
+        for wording in answer.variants if explain else ():
+            envelope.notice(f"searched as well: {envelope.one_line(wording)}")
     if as_json and brief:
         envelope.emit(brief_document(answer))
     elif as_json and files_only:
         envelope.emit(_files_document(answer))
     elif as_json:
         shares = Shares(settings.max_chunk_chars, context_everywhere=asked_around)
-        envelope.emit(_document(answer, request, shares))
+        envelope.emit(query_document(answer, request, shares))
     elif brief and answer.results:
         envelope.emit_text(brief_text(answer))
     elif files_only:
@@ -145,7 +222,12 @@ def command(
     return envelope.OK if answer.results else envelope.EMPTY
 
 
-def _question(words: tuple[str, ...]) -> str:
+def question(words: tuple[str, ...]) -> str:
+    """The words of a command line as one question; `-` reads it from standard input.
+
+    Raises:
+        UsageError: code "not_utf8".
+    """
     if words != ("-",):
         return " ".join(words)
     raw = sys.stdin.buffer.read() if sys.stdin is not None else b""
@@ -157,26 +239,49 @@ def _question(words: tuple[str, ...]) -> str:
         ) from fault
 
 
-def _refuse_beside_brief(given: Mapping[str, bool]) -> None:
+def _refuse_beside(form: str, given: Mapping[str, bool]) -> None:
     wrong = [name for name, is_given in given.items() if is_given]
     if wrong:
         raise UsageError(
-            f"--brief has a form of its own and goes without {', '.join(wrong)}",
-            hint=f"leave out {' and '.join(wrong)}, or --brief",
+            f"{form} has a form of its own and goes without {', '.join(wrong)}",
+            hint=f"leave out {' and '.join(wrong)}, or {form}",
         )
 
 
-def _document(answer: Answer, request: QueryRequest, shares: Shares) -> dict[str, object]:
+def _show_evidence(corpus: Corpus, request: QueryRequest, budget: int, *, as_json: bool) -> int:
+    """Passages in place of files; `top` of the request bounds them."""
+    from ragx.api import EvidenceRequest
+    from ragx.shells.cli.evidence import evidence_document
+
+    pack = corpus.evidence(
+        EvidenceRequest(request, budget_tokens=budget, max_passages=request.top),
+        notice=envelope.tell,
+    )
+    if as_json:
+        envelope.emit(evidence_document(pack))
+    else:
+        for line in pack.warnings:
+            envelope.warn(line)
+        if pack.passages or pack.omitted:
+            envelope.emit_text(pack.text)
+        else:
+            envelope.notice("nothing found")
+    return envelope.OK if pack.passages else envelope.EMPTY
+
+
+def query_document(answer: Answer, request: QueryRequest, shares: Shares) -> dict[str, object]:
+    """The answer as `ragx.query.v3`."""
     with_context = bool(request.before or request.after)
     return {
         "schema": "ragx.query.v3",
         "query": answer.query,
-        "variants": [],
+        "variants": list(answer.variants),
         "results": [
             {
                 "file": entry.path,
                 "score": round(entry.score, 6),
                 **copies_document(entry),
+                **date_document(entry),
                 **({} if entry.state == "current" else {"state": entry.state}),
                 **({"terms": _rounded(entry.terms)} if request.explain else {}),
                 "chunks": [
@@ -202,16 +307,18 @@ def _files_document(answer: Answer) -> dict[str, object]:
     return {
         "schema": "ragx.files.v1",
         "query": answer.query,
-        "variants": [],
+        "variants": list(answer.variants),
         "files": [
             {
                 "file": entry.path,
                 "score": round(entry.score, 6),
                 **copies_document(entry),
+                **date_document(entry),
                 "chunk_ids": [part.chunk.chunk_id for part in entry.chunks],
             }
             for entry in answer.results
         ],
+        "stages": dict(answer.stages),
         "warnings": list(answer.warnings),
     }
 
@@ -225,27 +332,26 @@ def _chunk_document(part: ChunkResult, max_chars: int, *, with_context: bool) ->
     document: dict[str, object] = {
         "chunk_id": chunk.chunk_id,
         "ordinal": chunk.ordinal,
-        "line_start": chunk.line_start,
-        "line_end": chunk.line_end,
-        "byte_start": chunk.byte_start,
-        "byte_end": chunk.byte_end,
         "locator": None,
+        **lines_document(chunk),
+        **bytes_document(chunk, chunk.byte_start, chunk.byte_end),
         "heading": list(chunk.heading),
         "score": round(hit.score, 6),
-        "breakdown": {name: round(value, 6) for name, value in breakdown.items()},
+        "breakdown": _rounded(breakdown),
         "text": text,
         "truncated": len(text) < len(chunk.text),
     }
     if with_context:
         document["context"] = {
-            "before": _context_document(part.before),
-            "after": _context_document(part.after),
+            "before": _context_document(part.before, chunk),
+            "after": _context_document(part.after, chunk),
         }
     return document
 
 
 def _rounded(terms: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(value, 6) for name, value in terms.items()}
+    # Adding 0 makes a negative zero a plain one.
+    return {name: round(value, 6) + 0.0 for name, value in terms.items()}
 
 
 def explanation(part: ChunkResult, answer: Answer) -> dict[str, object]:
@@ -262,12 +368,13 @@ def explanation(part: ChunkResult, answer: Answer) -> dict[str, object]:
     }
 
 
-def _context_document(context: ContextLines | None) -> dict[str, object] | None:
+def _context_document(context: ContextLines | None, chunk: Chunk) -> dict[str, object] | None:
     if context is None:
         return None
     return {
         "line_start": context.line_start,
         "line_end": context.line_end,
+        **({} if chunk.locator is None else {"source": "extracted"}),
         "text": context.text,
     }
 
@@ -276,12 +383,14 @@ def _entry(entry: FileResult, answer: Answer, *, whole: bool, explained: bool) -
     query = answer.query
     path = envelope.styled(envelope.one_line(entry.path), "cyan")
     lines = [f"{path}  {envelope.styled(f'{entry.score:.3f}', 'dim')}"]
+    if entry.date:
+        lines[0] += f"  {entry.date} ({_SOURCES.get(entry.date_source, entry.date_source)})"
     if entry.also_in:
         more = ", ".join(map(envelope.one_line, entry.also_in[:5]))
         lines.append(f"  same text in {more}" + (", ..." if len(entry.also_in) > 5 else ""))
     for part in entry.chunks:
         heading = envelope.one_line(" > ".join(part.chunk.heading))
-        place = f"  {part.chunk.line_start}-{part.chunk.line_end}"
+        place = f"  {lines_text(part.chunk)}"
         place += f"  id {part.chunk.chunk_id}" if explained else ""
         lines.append(f"{envelope.styled(place, 'green')}  {heading}".rstrip())
         if explained:

@@ -14,7 +14,7 @@ from ragx.shells.cli.wording import count, size
 if TYPE_CHECKING:
     from ragx.api import Status
 
-__all__ = ["command"]
+__all__ = ["command", "status_document", "status_lines"]
 
 
 @click.command(
@@ -30,13 +30,14 @@ def command(root: Path | None, as_json: bool) -> int:
 
     status = Corpus.of(open_corpus(root)).status()
     if as_json:
-        envelope.emit(_document(status))
+        envelope.emit(status_document(status))
     else:
-        envelope.emit_text("\n".join(_lines(status)))
+        envelope.emit_text("\n".join(map(envelope.one_line, status_lines(status))))
     return envelope.EMPTY if status.counts is None else envelope.OK
 
 
-def _document(status: Status) -> dict[str, object]:
+def status_document(status: Status) -> dict[str, object]:
+    """The state of a corpus as `ragx.status.v1`."""
     counts = status.counts
     return {
         "schema": "ragx.status.v1",
@@ -52,6 +53,7 @@ def _document(status: Status) -> dict[str, object]:
         "drift": {"new": status.new, "changed": status.changed, "deleted": status.deleted},
         "chunks_without_vector": status.unembedded,
         "settings_differ": status.settings_differ,
+        "untrusted": list(status.untrusted),
         "failed": [
             {"file": row.path, "code": row.code, "message": row.note} for row in status.failed
         ],
@@ -60,7 +62,8 @@ def _document(status: Status) -> dict[str, object]:
     }
 
 
-def _lines(status: Status) -> list[str]:
+def status_lines(status: Status) -> list[str]:
+    """The same for people; names in it are as the disk has them."""
     counts = status.counts
     model = f"{status.provider}" + (f", {status.model}" if status.model else "")
     lines = [f"corpus   {status.root}", f"model    {model}"]
@@ -83,16 +86,19 @@ def _lines(status: Status) -> list[str]:
         lines.append("drift    none")
     if status.settings_differ:
         lines.append(f"settings {status.settings_differ}: {status.settings_fix}")
+    if status.untrusted:
+        lines.append(f"trust    {', '.join(status.untrusted)} do not count yet: ragx trust --list")
     if status.unembedded and status.provider != "none":
         lines.append(f"vectors  {count(status.unembedded, 'chunk')} without one")
     for row in status.failed:
-        lines.append(f"failed   {envelope.one_line(row.path)}: {envelope.one_line(row.note)}")
+        lines.append(f"failed   {row.path}: {row.note}")
     if status.skipped:
         lines.append("skipped  " + ", ".join(f"{n} {why}" for why, n in status.skipped.items()))
     limits = status.limits
     n_files = limits["max_files"]
     lines.append(
-        f"limits   files of at most {size(limits['max_file_bytes'])},"
+        f"limits   files of at most {size(limits['max_file_bytes'])}"
+        f" ({size(limits['max_document_bytes'])} for documents),"
         f" {'any number of files' if not n_files else count(n_files, 'file')},"
         f" chunks of at most {limits['max_chunk_chars']} characters"
     )

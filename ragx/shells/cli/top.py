@@ -68,7 +68,7 @@ def _show_version(root: Path | None, *, as_json: bool) -> None:
     for name, stage in stages.items():
         label = f"{stage['provider']}/{stage['model']}" if stage["model"] else stage["provider"]
         lines.append(f"{name:<11} {label if stage['enabled'] else 'off'}")
-    envelope.emit_text("\n".join(lines))
+    envelope.emit_text("\n".join(map(envelope.one_line, lines)))
     for line in warnings:
         envelope.warn(line)
 

@@ -35,7 +35,7 @@ def command(root: Path | None, as_json: bool) -> int:
     if as_json:
         envelope.emit(_document(corpus.root, found))
     else:
-        envelope.emit_text("\n".join(_lines(found)))
+        envelope.emit_text("\n".join(map(envelope.one_line, _lines(found))))
     return envelope.OK if found.ok else envelope.EMPTY
 
 
@@ -56,7 +56,7 @@ def _lines(found: Verification) -> list[str]:
     if found.ok:
         return [f"the index is what a fresh one would be: {count(found.files, 'file')} compared"]
     lines = [f"the index differs from a fresh one in {count(len(found.differing), 'file')}"]
-    lines += [f"  {envelope.one_line(path)}: {how}" for path, how in found.differing[:_SHOWN]]
+    lines += [f"  {path}: {how}" for path, how in found.differing[:_SHOWN]]
     if len(found.differing) > _SHOWN:
         lines.append(f"  and {len(found.differing) - _SHOWN} more")
     if not found.vectors_agree:

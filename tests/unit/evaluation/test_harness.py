@@ -19,6 +19,7 @@ from ragx.evaluation.harness import (
     choose_configs,
     evaluate,
     needs_vectors,
+    second_stages,
 )
 from ragx.evaluation.qrels import Topic
 from ragx.evaluation.runs import ranked_paths
@@ -130,13 +131,19 @@ def test_configurations_are_chosen_by_name_and_kept_in_order() -> None:
     assert needs_vectors(["lexical", "rules"])
 
 
+def test_second_stages_are_asked_by_name_alone_and_come_last() -> None:
+    assert choose_configs(("full", "rerank", "graph"), vectors=True) == ("graph", "rerank", "full")
+    assert second_stages(tuple(CONFIGS)) == (False, False)
+    assert second_stages(("graph", "rerank")) == (False, True)
+    assert second_stages(("graph", "full")) == (True, True)
+
+
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
         ("grpah", "no configuration is called 'grpah'", "graph"),
         ("zzz", "no configuration", "one of: baseline"),
-        ("rerank", "no such stage yet", "one of: baseline"),
-        ("full", "no such stage yet", "one of: baseline"),
+        ("rernk", "no configuration", "did you mean rerank"),
     ],
 )
 def test_configurations_that_there_are_not(name: str, message: str, hint: str) -> None:

@@ -209,3 +209,117 @@ def snapshot(root: Path) -> dict[str, tuple[int, int]]:
     """Every path with its size and change time."""
     stats = {path: path.lstat() for path in sorted(root.rglob("*"))}
     return {str(path): (stat.st_size, stat.st_mtime_ns) for path, stat in stats.items()}
+
+
+SECRET = "What only the other repository knows"
+BORROWED = History((), "no commits: the repository belongs to another directory")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """A repository of the reader's, beside the corpus."""
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    commit(other, SECRET, "a.md", "doc/a.md")
+    return other
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A directory with the same file names, and no repository yet."""
+    clone = tmp_path / "clone"
+    (clone / "doc").mkdir(parents=True)
+    (clone / "a.md").write_text("x")
+    return clone
+
+
+def test_worktrees_of_this_machine_are_read(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "-q", str(tmp_path / "tree"))
+    commit(tmp_path / "tree", "In the worktree", "w.md")
+    assert shown(read_history(tmp_path / "tree"))[0] == ("In the worktree", ("w.md",))
+    git(repository, "worktree", "add", "-q", str(repository / "nested"))
+    assert len(read_history(repository / "nested").commits) == 2
+
+
+def test_submodules_and_their_worktrees_are_read(
+    repository: Path, other: Path, tmp_path: Path
+) -> None:
+    allowed = ("-c", "protocol.file.allow=always")
+    git(repository, *allowed, "submodule", "add", "-q", str(other), "parts/sub")
+    sub = repository / "parts" / "sub"
+    assert shown(read_history(sub)) == [(SECRET, ("a.md", "doc/a.md"))]
+    assert shown(read_history(sub / "doc")) == [(SECRET, ("a.md",))]
+    git(sub, "worktree", "add", "-q", str(tmp_path / "tree"))
+    assert len(read_history(tmp_path / "tree").commits) == 1
+
+
+def test_a_separate_directory_that_names_its_working_tree_is_read(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    git(root, "init", "-q", f"--separate-git-dir={tmp_path / 'kept elsewhere'}")
+    commit(root, "Apart", "a.md")
+    git(root, "config", "core.worktree", str(root))
+    assert shown(read_history(root)) == [("Apart", ("a.md",))]
+
+
+@pytest.mark.parametrize("below", [".", "doc"])
+def test_a_file_that_names_the_repository_of_others_is_not_followed(
+    below: str, clone: Path, other: Path
+) -> None:
+    (clone / ".git").write_text("gitdir: ../other/.git\n")
+    assert SECRET in git(clone, "log", "--format=%s")  # git itself would
+    assert read_history(clone / below) == BORROWED
+
+
+def test_a_link_to_the_repository_of_others_is_not_followed(clone: Path, other: Path) -> None:
+    (clone / ".git").symlink_to("../other/.git")
+    assert read_history(clone) == BORROWED
+
+
+def test_the_worktree_and_the_submodule_of_others_are_not_borrowed(
+    clone: Path, other: Path, repository: Path, tmp_path: Path
+) -> None:
+    git(other, "worktree", "add", "-q", str(tmp_path / "tree"))
+    (clone / ".git").write_text("gitdir: ../other/.git/worktrees/tree\n")
+    assert read_history(clone) == BORROWED
+    allowed = ("-c", "protocol.file.allow=always")
+    git(repository, *allowed, "submodule", "add", "-q", str(other), "part")
+    (clone / ".git").write_text("gitdir: ../repository/.git/modules/part\n")
+    assert read_history(clone).commits == ()
+
+
+def test_a_repository_whose_parts_are_those_of_others_is_not_read(
+    clone: Path, other: Path, tmp_path: Path
+) -> None:
+    git(clone, "init", "-q")
+    inner = clone / ".git"
+    shutil.rmtree(inner / "objects")
+    shutil.rmtree(inner / "refs")
+    for name in ("objects", "refs"):
+        (inner / name).symlink_to(f"../../other/.git/{name}")
+    shutil.copy(other / ".git" / "HEAD", inner / "HEAD")
+    assert SECRET in git(clone, "log", "--format=%s")
+    assert read_history(clone) == BORROWED
+    # One link is enough, deep among the names of branches.
+    head = git(other, "symbolic-ref", "HEAD").strip()
+    (inner / "refs").unlink()
+    (inner / head).parent.mkdir(parents=True)
+    (inner / head).symlink_to(other / ".git" / head)
+    (inner / "objects").unlink()
+    (inner / "objects" / "info").mkdir(parents=True)
+    (inner / "objects" / "info" / "alternates").write_text(f"{other / '.git' / 'objects'}\n")
+    assert SECRET in git(clone, "log", "--format=%s")
+    assert read_history(clone) == BORROWED
+
+
+def test_a_directory_that_shares_with_the_repository_of_others_is_not_read(
+    clone: Path, other: Path
+) -> None:
+    (clone / "fake").mkdir()
+    (clone / ".git").write_text("gitdir: fake\n")
+    (clone / "fake" / "commondir").write_text("../../other/.git\n")
+    (clone / "fake" / "gitdir").write_text(f"{clone / '.git'}\n")
+    shutil.copy(other / ".git" / "HEAD", clone / "fake" / "HEAD")
+    assert SECRET in git(clone, "log", "--format=%s")
+    assert read_history(clone) == BORROWED

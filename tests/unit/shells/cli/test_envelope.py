@@ -34,6 +34,14 @@ def test_a_document_is_one_compact_line_in_the_given_order(
     assert written == '{"schema":"x","b":1.5,"a":["é 🐘 \u2028",null,true]}\n'.encode()
 
 
+def test_a_document_commands_no_terminal(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    document = {"a": "\x1b[2J \x07 \x9b \x7f \u202e \u2066 \\ é"}
+    envelope.emit(document)
+    written = capfdbinary.readouterr().out.decode()
+    assert json.loads(written) == document
+    assert not set(written) & set("\x1b\x07\x9b\x7f\u202e\u2066")
+
+
 def test_what_is_not_unicode_shows_as_text(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     envelope.emit({"name": "a\udcff\\"})
     envelope.emit_text("a\udcff")

@@ -1,11 +1,6 @@
-"""The library: open a corpus, bring its index up to date, ask it, look into it.
+"""A directory with its settings and its index: everything that is done with it.
 
-    corpus = open_corpus(Path("notes"))
-    corpus.index(IndexRequest())
-    answer = corpus.search(QueryRequest("why did we switch build tools?"))
-
-Everything a shell shows comes from here. Nothing here prints. Only `index` changes an index;
-`search` may write anew what is derived from it.
+Only `index` changes an index; `search` may write anew what is derived from it.
 """
 
 from __future__ import annotations
@@ -13,40 +8,77 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ragx.algo.excerpt import excerpt
 from ragx.algo.lexical import is_exclusion, query_terms
-from ragx.config import Config, LoadedConfig, load_config, resolve_api_key
+from ragx.algo.locators import locator_document
+from ragx.algo.locators import spoken as spoken_locator
+from ragx.api.asking import (
+    AskRequest,
+    CitationState,
+    GroundedAnswer,
+    ask_model,
+    citation_state,
+    pack_evidence,
+    parse_citation,
+)
+from ragx.api.kept import KeptEmbedder
+from ragx.api.learned import recall, remember
+from ragx.api.options import (
+    community_options,
+    embedding_options,
+    expansion_options,
+    extract_limits,
+    link_options,
+    query_options,
+    rerank_options,
+    scan_options,
+)
+from ragx.api.reading import Reading, ReadRequest, check_range, read_chunk, read_lines
+from ragx.config import Config, LoadedConfig, load_config, require_trust, untrusted
+from ragx.documents.formats.registry import HINT as DOCUMENTS_HINT
 from ragx.errors import (
+    ConfigError,
     CorpusError,
     ExtractionError,
     IndexMissing,
     ManifestMismatch,
     MissingDependency,
+    ProviderUnavailable,
     StoreError,
     UsageError,
 )
 from ragx.evaluation.compare import Comparison
 from ragx.evaluation.draft import Draft, DraftedQuery, DraftRequest, check_request, draft
 from ragx.evaluation.harness import Evaluation
-from ragx.query.context import ContextLines
+from ragx.providers.base import Notice, no_notice
+from ragx.query.context import ContextLines, stored_lines
+from ragx.query.evidence import (
+    CHUNKS_TRIED,
+    FILES_TRIED,
+    EvidencePack,
+    EvidenceRequest,
+    Passage,
+    check_budget,
+)
+from ragx.query.filters import Filters, parse_filters
+from ragx.query.overview import Lead, Overview, OverviewRequest, Topic, run_overview, summaries_of
 from ragx.query.pipeline import (
     Answer,
     ChunkResult,
     FileResult,
-    QueryOptions,
     QueryRequest,
+    SecondStage,
     check_text,
     run_query,
 )
-from ragx.query.rules import RuleOptions
-from ragx.query.spread import SpreadOptions
-from ragx.store.base import Counts, Evidence, FileRow, LinkOptions, Reader
-from ragx.store.communities import CommunityOptions, Partition
+from ragx.store.base import Counts, Evidence, FileRow, Reader
+from ragx.store.communities import Partition
 from ragx.store.sqlite import SqliteReader
 from ragx.types import BuildReport, Chunk, DryRun, Hop, Progress, Verification
 
@@ -55,14 +87,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragx.algo.chunking.base import ChunkOptions
+    from ragx.documents.formats.base import ExtractLimits
     from ragx.indexing.build import BuildOptions
+    from ragx.indexing.extract import DocumentReader
+    from ragx.indexing.sample import Sample
     from ragx.indexing.scan import ScanOptions
-    from ragx.providers.base import Embedder, EmbeddingOptions
+    from ragx.providers.base import Embedder, EmbeddingOptions, Generator, Reranker
 
 __all__ = [
+    "DOCUMENTS_HINT",
     "Answer",
+    "AskRequest",
     "ChunkResult",
     "ChunkView",
+    "CitationState",
     "Community",
     "Comparison",
     "ContextLines",
@@ -73,23 +111,39 @@ __all__ = [
     "EvalRequest",
     "Evaluation",
     "Evidence",
+    "EvidencePack",
+    "EvidenceRequest",
     "FileResult",
     "FileView",
+    "Filters",
+    "GroundedAnswer",
     "IndexRequest",
+    "Lead",
     "Neighbour",
+    "Overview",
+    "OverviewRequest",
+    "Passage",
     "QueryRequest",
+    "ReadRequest",
+    "Reading",
     "Status",
+    "Topic",
     "Way",
     "excerpt",
     "is_exclusion",
+    "locator_document",
     "open_corpus",
+    "parse_filters",
     "query_terms",
+    "scan_options_of",
     "shorten",
+    "spoken_locator",
 ]
 
 # Without a tokenizer to ask or a model to suit: a few paragraphs, or a function.
 _DEFAULT_CHUNK_TOKENS = 450
 _LONGER_THAN_IDS = 17
+_FRAME_BYTES = 2**31 - 1
 _FAILED = ("failed", "unembedded")
 _MANIFEST_HINT = "run: ragx index --full, or set the old value again"
 
@@ -103,6 +157,7 @@ class IndexRequest:
     full: bool = False
     no_cache: bool = False
     edges_only: bool = False
+    refresh_dates: bool = False
     confirmed: bool = False
     max_files: int | None = None
     max_file_bytes: int | None = None
@@ -152,6 +207,7 @@ class Status:
     communities_stale: bool
     settings_differ: str
     settings_fix: str
+    untrusted: tuple[str, ...]
     limits: Mapping[str, int]
 
 
@@ -161,6 +217,13 @@ class FileView:
 
     row: FileRow
     chunks: tuple[Chunk, ...]
+
+    @property
+    def text(self) -> str:
+        """The text that was indexed: of a document all of it, else its chunks, a line apart."""
+        if self.row.extractor and self.chunks and self.chunks[0].locator:
+            return "".join(stored_lines(self.chunks, self.row.encoding))
+        return "\n".join(chunk.text for chunk in self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +244,16 @@ class ChunkView:
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """A group of chunks that belong together; `chunk_ids` and `files` in order."""
+    """A group of chunks that belong together; `chunk_ids` and `files` in order.
+
+    `summary` holds whole sentences of its chunks, if it was asked for and there are any.
+    """
 
     number: int
     label: str
     chunk_ids: tuple[int, ...]
     files: tuple[str, ...]
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,26 +293,50 @@ class Corpus:
         """Settings in force."""
         return self.loaded.config
 
+    def waiting_for_trust(self, section: str = "") -> tuple[str, ...]:
+        """Settings, of one section or all, that do not count until the user trusts them."""
+        return tuple(key for key in untrusted(self.loaded) if key.startswith(section))
+
     def index(
         self,
         request: IndexRequest,
         *,
         progress: Callable[[Progress], None] = lambda _: None,
+        notice: Notice = no_notice,
+        kept: KeptEmbedder | None = None,
     ) -> BuildReport:
         """Bring the index in step with the disk.
 
+        Args:
+            progress: called now and then from this thread.
+            notice: told what is started on the way.
+            kept: holds the embedder for further runs; without it, the run closes its own.
         Raises:
             RagxError: see `indexing.build.build`; nothing was committed then.
         """
-        from ragx.indexing.build import build, rebuild_edges
+        from ragx.indexing.build import build, rebuild_edges, refresh_dates
         from ragx.indexing.scan import check_root
         from ragx.store.sqlite import SqliteWriter
 
         check_root(self.root, confirmed=request.confirmed or self.loaded.config_path is not None)
-        if request.edges_only:
+        if request.edges_only or request.refresh_dates:
             SqliteReader(self.root).close()  # says so where there is no index to work on
+        if request.refresh_dates:
+            with closing(SqliteWriter(self.root)) as writer:
+                report = refresh_dates(self.root, writer, link_options(self.config))
+            self._count_communities(report, anew=False)
+            return report
         with closing(SqliteWriter(self.root, rebuild=request.full or request.no_cache)) as writer:
-            embedder = self._embedder(writer.manifest())
+            stored = writer.manifest()
+            served = self._embedding_space({})
+
+            def opened() -> Embedder | None:
+                embedder = self.open_embedder(stored, notice=notice)
+                if not (request.full or request.no_cache):
+                    recall(self.root, served, embedder)
+                return embedder
+
+            embedder = (kept or KeptEmbedder()).take(opened)
             try:
                 options = self._build_options(request, embedder)
                 manifest = self._manifest(embedder, options)
@@ -257,7 +348,9 @@ class Corpus:
                     )
             finally:
                 if embedder is not None:
-                    embedder.close()
+                    remember(self.root, served, embedder)
+                    if kept is None:
+                        embedder.close()
             try:
                 writer.write_derived()
             except StoreError as fault:
@@ -268,7 +361,7 @@ class Corpus:
 
     def _count_communities(self, report: BuildReport, *, anew: bool) -> None:
         """Find the communities of an index made as a whole; after an update they can wait."""
-        options = self._community_options()
+        options = community_options(self.config)
         with closing(SqliteReader(self.root)) as reader:
             known = reader.known_communities(options)
             if anew or known is None:
@@ -279,10 +372,6 @@ class Corpus:
                     report.notes.append((".ragx", f"no communities: {fault.message}"))
         report.communities_total = len(known.labels) if known else 0
 
-    def _community_options(self) -> CommunityOptions:
-        section = self.config.communities
-        return CommunityOptions(resolution=section.resolution, seed=section.seed)
-
     def dry_run(self, request: IndexRequest) -> DryRun:
         """Say what `index` would do: read and cut the files, embed and write nothing.
 
@@ -292,13 +381,14 @@ class Corpus:
         from ragx.indexing.dry_run import dry_run
         from ragx.indexing.scan import check_root
 
-        if request.edges_only:
-            raise UsageError("--edges-only reads no file: there is nothing for --dry-run to tell")
+        if request.edges_only or request.refresh_dates:
+            flag = "--edges-only" if request.edges_only else "--refresh-dates"
+            raise UsageError(f"{flag} reads no file: there is nothing for --dry-run to tell")
         check_root(self.root, confirmed=request.confirmed or self.loaded.config_path is not None)
         reader = self._reader_if_any()
         embedder = None
         try:
-            embedder = self._embedder(reader.manifest() if reader else {})
+            embedder = self.open_embedder(reader.manifest() if reader else {})
             options = self._build_options(request, embedder)
             manifest = self._manifest(embedder, options)
             return dry_run(self.root, reader, embedder, options, manifest)
@@ -308,24 +398,160 @@ class Corpus:
             if reader is not None:
                 reader.close()
 
-    def search(self, request: QueryRequest) -> Answer:
+    def search(self, request: QueryRequest, *, notice: Notice = no_notice) -> Answer:
         """Answer a question from the last committed index.
 
+        Args:
+            notice: told what is started on the way.
         Raises:
-            UsageError: the query cannot be meant, or asks for what the index lacks.
+            UsageError: the query cannot be meant, or asks for what the index lacks or a stage that
+                is not enabled.
             IndexMissing, IndexDamaged, ManifestMismatch: the index does not serve.
+            ConfigError: settings of a model do not serve, or wait for the user's trust.
             ProviderError: the query could not be embedded.
         """
+        with self._answered(request, notice) as (_, answer):
+            return answer
+
+    def evidence(self, request: EvidenceRequest, *, notice: Notice = no_notice) -> EvidencePack:
+        """Answer a question with whole passages within a budget of tokens.
+
+        Args:
+            notice: told what is started on the way.
+        Raises:
+            UsageError: as `search`, or the budget cannot be meant.
+            RagxError: as `search`.
+        """
+        check_budget(request)
+        query = replace(
+            request.query,
+            top=max(request.query.top, FILES_TRIED),
+            chunks_per_file=CHUNKS_TRIED,
+        )
+        with self._answered(query, notice) as (reader, answer):
+            return pack_evidence(reader, answer, request)
+
+    def ask(
+        self,
+        request: AskRequest,
+        *,
+        notice: Notice = no_notice,
+        on_evidence: Callable[[EvidencePack], None] = lambda _: None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> GroundedAnswer:
+        """Let the chat model of the settings answer from evidence, and check what it cites.
+
+        Args:
+            notice: told what is started on the way.
+            on_evidence: called with what the model is shown, before it is asked.
+            on_text: called with each piece of the answer as it comes.
+        Raises:
+            UsageError: as `evidence`; code "no_passage_fits" where all passages are too long.
+            InputTooLong: evidence and question do not fit into the model's context.
+            ProviderError: the model failed, or its reply holds no text.
+            RagxError: as `evidence`, or no chat model is set.
+        """
+        generator = self._chat_model(notice)
+        with closing(generator):
+            pack = self.evidence(request.evidence, notice=notice)
+            on_evidence(pack)
+            return ask_model(generator, pack, request, on_text=on_text)
+
+    def overview(self, request: OverviewRequest, *, notice: Notice = no_notice) -> Overview:
+        """Answer a question about the corpus by its topics.
+
+        Args:
+            notice: told what is started on the way.
+        Raises:
+            UsageError: as `search`.
+            RagxError: as `search`.
+        """
+        from ragx.store.summaries import WrittenSummaries
+
         check_text(request.text)
+        self._require_enabled(expand=request.expand, rerank=False)
         with (
             closing(SqliteReader(self.root)) as reader,
-            self._query_embedder(reader, wanted=request.mode != "lexical") as embedder,
+            self._query_embedder(reader, wanted=request.wants_vector, notice=notice) as embedder,
+            self._second_stage(notice) as models,
+            closing(WrittenSummaries(self.root)) as written,
         ):
-            embed = _checked_embed(embedder, reader)
-            return run_query(self.root, reader, request, self._query_options(), embed=embed)
+            return run_overview(
+                reader,
+                request,
+                community_options(self.config),
+                embed=_checked_embed(embedder, reader),
+                open_generator=models.generator,
+                written=written,
+            )
+
+    def _chat_model(self, notice: Notice) -> Generator:
+        if self.config.expansion.provider == "none":
+            raise ConfigError(
+                "no chat model: expansion.provider is none",
+                hint="ragx config set expansion.provider openai; then set expansion.model",
+                code="no_chat_model",
+            )
+        return self.open_generator(notice=notice)
+
+    def check_citations(self, ids: Sequence[str]) -> tuple[CitationState, ...]:
+        """Say of each cited version of a file whether it is still the one on disk and in the index.
+
+        Raises:
+            UsageError: code "bad_citation": an id is none.
+            IndexMissing, IndexDamaged: the index does not serve.
+        """
+        places = [parse_citation(name) for name in ids]
+        with closing(SqliteReader(self.root)) as reader:
+            return tuple(citation_state(self.root, reader, place) for place in places)
 
     @contextmanager
-    def _query_embedder(self, reader: Reader, *, wanted: bool) -> Iterator[Embedder | None]:
+    def _answered(self, request: QueryRequest, notice: Notice) -> Iterator[tuple[Reader, Answer]]:
+        """The answer to a question, and the snapshot that it came from."""
+        check_text(request.text)
+        self._require_enabled(expand=request.expand, rerank=request.rerank)
+        with (
+            closing(SqliteReader(self.root)) as reader,
+            self._query_embedder(
+                reader, wanted=request.mode != "lexical", notice=notice
+            ) as embedder,
+            self._second_stage(notice) as models,
+        ):
+            embed = _checked_embed(embedder, reader)
+            options = query_options(self.config)
+            answer = run_query(self.root, reader, request, options, embed=embed, models=models)
+            yield reader, answer
+
+    def _require_enabled(self, *, expand: bool, rerank: bool) -> None:
+        """Refuse a stage that the settings have switched off."""
+        for asked, flag, section, on in (
+            (expand, "--expand", "expansion", self.config.expansion.enabled),
+            (rerank, "--rerank", "rerank", self.config.rerank.enabled),
+        ):
+            if asked and not on:
+                raise UsageError(
+                    f"{flag}: {section}.enabled is false",
+                    hint=f"ragx config set {section}.enabled true",
+                    code="stage_off",
+                )
+
+    @contextmanager
+    def _second_stage(self, notice: Notice) -> Iterator[SecondStage]:
+        """The models beside the embedder, each opened once if it is needed, all closed after."""
+        with ExitStack() as opened:
+            yield SecondStage(
+                generator=cache(
+                    lambda: opened.enter_context(closing(self.open_generator(notice=notice)))
+                ),
+                reranker=cache(
+                    lambda: opened.enter_context(closing(self.open_reranker(notice=notice)))
+                ),
+            )
+
+    @contextmanager
+    def _query_embedder(
+        self, reader: Reader, *, wanted: bool, notice: Notice = no_notice
+    ) -> Iterator[Embedder | None]:
         """The model whose vectors can be compared with the index's; None where none is wanted or
         set."""
         if not wanted:
@@ -333,7 +559,7 @@ class Corpus:
             return
         manifest = reader.manifest()
         self._require_same_space(manifest)
-        embedder = self._embedder(manifest)
+        embedder = self.open_embedder(manifest, notice=notice)
         try:
             yield embedder
         finally:
@@ -345,6 +571,7 @@ class Corpus:
         request: EvalRequest,
         *,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
+        notice: Notice = no_notice,
     ) -> Evaluation:
         """Ask judged questions under several configurations, and measure the answers.
 
@@ -352,11 +579,11 @@ class Corpus:
 
         Raises:
             UsageError: the questions are not what they must be, name files that are not in the
-                index, or a configuration asks for what there is not.
+                index, or a configuration asks for what there is not or is not enabled.
             IndexMissing, IndexDamaged, ManifestMismatch: the index does not serve.
-            ProviderError: a question could not be embedded.
+            ProviderError: a question could not be embedded, reworded or reranked.
         """
-        from ragx.evaluation.harness import choose_configs, evaluate, needs_vectors
+        from ragx.evaluation.harness import choose_configs, evaluate, needs_vectors, second_stages
         from ragx.evaluation.qrels import check_paths, every_kth, parse_queries
         from ragx.store.queries import QueryVectors
         from ragx.store.sqlite import index_directory
@@ -366,15 +593,22 @@ class Corpus:
         configs = choose_configs(request.configs, vectors=vectors)
         if request.compare is not None:
             configs = choose_configs((*configs, *request.compare), vectors=vectors)
+        expand, rerank = second_stages(configs)
+        self._require_enabled(expand=expand, rerank=rerank)
         with closing(SqliteReader(self.root)) as reader:
             indexed = {path for path, row in reader.files().items() if row.n_chunks}
             check_paths(topics, indexed)
             if request.limit is not None:
                 topics = every_kth(topics, request.limit)
-            with self._query_embedder(reader, wanted=needs_vectors(configs)) as embedder:
-                cache = None
+            with (
+                self._query_embedder(
+                    reader, wanted=needs_vectors(configs), notice=notice
+                ) as embedder,
+                self._second_stage(notice) as models,
+            ):
+                known = None
                 if embedder is not None:
-                    cache = QueryVectors(
+                    known = QueryVectors(
                         index_directory(self.root), embedder.fingerprint, reader.dimension()
                     )
                 try:
@@ -383,17 +617,18 @@ class Corpus:
                         reader,
                         topics,
                         configs,
-                        self._query_options(),
+                        query_options(self.config),
                         embed=_checked_embed(embedder, reader),
-                        cache=cache,
+                        cache=known,
+                        models=models,
                         top=request.top,
                         metric=request.metric,
                         pair=request.compare,
                         progress=progress,
                     )
                 finally:
-                    if cache is not None:
-                        cache.save()
+                    if known is not None:
+                        known.save()
 
     def draft_queries(self, request: DraftRequest) -> Draft:
         """Draft queries for an evaluation from the indexed files and their history.
@@ -425,7 +660,7 @@ class Corpus:
             tempfile.TemporaryDirectory(prefix="ragx-verify-") as scratch,
         ):
             manifest = reader.manifest()
-            embedder = self._embedder(manifest)
+            embedder = self.open_embedder(manifest)
             try:
                 options = self._build_options(IndexRequest(), embedder)
                 expected = self._manifest(embedder, options)
@@ -439,18 +674,25 @@ class Corpus:
         """Counts, and how far the index is from disk and settings. Loads no model."""
         from ragx.algo.chunking.base import ChunkOptions
         from ragx.indexing.build import BuildOptions, make_plan
+        from ragx.indexing.extract import DocumentReader
         from ragx.indexing.scan import scan
 
         reader = self._reader_if_any()
         try:
             rows = reader.files() if reader else {}
-            scan_options = self._scan_options(IndexRequest())
+            scan_options = _scan_options(self.config, IndexRequest())
             seen = scan(self.root, scan_options)
-            todo = make_plan(rows, seen, BuildOptions(scan_options, ChunkOptions()))
-            changed = sum(1 for path in todo.paths("check") if self._differs(path, rows[path]))
+            options = BuildOptions(scan_options, ChunkOptions())
+            with DocumentReader(extract_limits(self.config), hasty=True) as documents:
+                todo = make_plan(rows, seen, options, documents)
+                changed = sum(
+                    documents.expected(path, rows[path].extractor) != rows[path].extractor
+                    or self._differs(path, rows[path], reader, documents)
+                    for path in todo.paths("check")
+                )
             has_vectors = self.config.embeddings.provider != "none"
             differ, fix = self._settings_differ(reader)
-            known = reader.known_communities(self._community_options()) if reader else None
+            known = reader.known_communities(community_options(self.config)) if reader else None
             skipped = Counter(item.reason for item in seen.skipped)
             skipped.update(
                 row.status.removeprefix("skipped:")
@@ -473,8 +715,10 @@ class Corpus:
                 and (known is None or known.stamp != reader.graph_stamp()),
                 settings_differ=differ,
                 settings_fix=fix,
+                untrusted=self.waiting_for_trust(),
                 limits={
                     "max_file_bytes": scan_options.max_file_bytes,
+                    "max_document_bytes": scan_options.max_document_bytes,
                     "max_files": scan_options.max_files,
                     "max_chunk_chars": self.config.chunking.max_chunk_chars,
                 },
@@ -493,21 +737,26 @@ class Corpus:
             chunk = _known_chunk(reader, chunk_id)
             return ChunkView(chunk, tuple(_neighbours(reader, chunk_id)))
 
-    def communities(self) -> tuple[Community, ...]:
+    def communities(self, *, summaries: bool = False) -> tuple[Community, ...]:
         """Communities of the graph, the largest first; found now if the graph has changed.
 
+        Args:
+            summaries: whether to say what those of several chunks are about.
         Raises:
             MissingDependency: leidenalg or igraph is not installed.
         """
         with closing(SqliteReader(self.root)) as reader:
-            partition = reader.communities(self._community_options())
+            partition = reader.communities(community_options(self.config))
             members = _members(reader, partition)
             paths = reader.chunk_paths()
+            asked = [number for number, ids in enumerate(members) if summaries and len(ids) > 1]
+            about = summaries_of(reader, community_options(self.config), asked)
         return tuple(
             Community(
                 number, label, tuple(members[number]), tuple(dict.fromkeys(
                     paths[chunk_id] for chunk_id in members[number]
                 )),
+                about.get(number, ""),
             )
             for number, label in enumerate(partition.labels)
         )  # fmt: skip
@@ -519,7 +768,7 @@ class Corpus:
             UsageError: code "no_such_community".
         """
         with closing(SqliteReader(self.root)) as reader:
-            partition = reader.communities(self._community_options())
+            partition = reader.communities(community_options(self.config))
             if not 0 <= number < len(partition.labels):
                 raise UsageError(
                     f"no community {number}: there are {len(partition.labels)}, counted from 0",
@@ -528,9 +777,10 @@ class Corpus:
                 )
             ids = _members(reader, partition)[number]
             found = reader.chunks(ids)
+            about = summaries_of(reader, community_options(self.config), [number])
         chunks = tuple(found[chunk_id] for chunk_id in ids)
         files = tuple(dict.fromkeys(chunk.path for chunk in chunks))
-        return Community(number, partition.labels[number], tuple(ids), files), chunks
+        return Community(number, partition.labels[number], tuple(ids), files, about[number]), chunks
 
     def path(self, one: str, other: str, cwd: Path) -> Way:
         """The strongest way through the graph between two places: chunk ids or files.
@@ -574,6 +824,22 @@ class Corpus:
             path, row = self._file_row(reader, name, cwd)
             return FileView(row, tuple(reader.chunks_of(path)))
 
+    def read(self, request: ReadRequest) -> Reading:
+        """A chunk, or lines of an indexed file, of the version in the index. Loads no model.
+
+        Raises:
+            UsageError: there is no such chunk, file, version or range, or the file is not indexed.
+            IndexMissing, IndexDamaged: the index does not serve.
+        """
+        check_range(request)
+        with closing(SqliteReader(self.root)) as reader:
+            if request.chunk_id is None:
+                path, row = self._file_row(reader, request.path, request.cwd or self.root)
+                return read_lines(self.root, row, reader.chunks_of(path), request)
+            chunk = _known_chunk(reader, request.chunk_id)
+            _, row = self._file_row(reader, chunk.path, self.root)
+            return read_chunk(self.root, row, chunk, request)
+
     def _file_row(self, reader: Reader, name: str, cwd: Path) -> tuple[str, FileRow]:
         path = self._indexed_path(reader, name, cwd)
         row = reader.file(path)
@@ -615,9 +881,10 @@ class Corpus:
             )
         cwd = request.cwd or self.root
         return BuildOptions(
-            scan=self._scan_options(request),
+            scan=_scan_options(self.config, request),
             chunking=self._chunking(request, embedder),
-            linking=self._link_options(),
+            linking=link_options(self.config),
+            documents=_extract_limits(self.config, request),
             part_tokens=self.config.graph.subchunk_size_tokens,
             only=resolve_named(self.root, request.only, cwd) if request.only else None,
             force=resolve_named(self.root, request.force, cwd),
@@ -634,6 +901,7 @@ class Corpus:
             provider=self.config.embeddings.provider,
             model=embedder.model if embedder else "",
             mode=str(getattr(embedder, "mode", "")),
+            max_tokens=_measured(embedder),
             chunking=options.chunking,
             linking=options.linking,
             part_tokens=options.part_tokens,
@@ -644,24 +912,6 @@ class Corpus:
             return SqliteReader(self.root)
         except IndexMissing:
             return None
-
-    def _scan_options(self, request: IndexRequest) -> ScanOptions:
-        from ragx.indexing.scan import ScanOptions
-
-        corpus = self.config.corpus
-        options = ScanOptions(
-            include=corpus.include,
-            exclude=corpus.exclude,
-            respect_gitignore=corpus.respect_gitignore,
-            max_file_bytes=corpus.max_file_bytes,
-            max_files=corpus.max_files,
-            follow_symlinks=corpus.follow_symlinks or request.follow_symlinks,
-        )
-        if request.max_files is not None:
-            options = replace(options, max_files=request.max_files)
-        if request.max_file_bytes is not None:
-            options = replace(options, max_file_bytes=request.max_file_bytes)
-        return options
 
     def _chunking(self, request: IndexRequest, embedder: Embedder | None) -> ChunkOptions:
         from ragx.algo.chunking.base import ChunkOptions
@@ -676,36 +926,112 @@ class Corpus:
             max_chunk_chars=request.max_chunk_chars or chunking.max_chunk_chars,
         )
 
-    def _embedding_options(self, manifest: Mapping[str, str]) -> EmbeddingOptions:
-        from ragx.providers.base import EmbeddingOptions
+    def open_embedder(
+        self, manifest: Mapping[str, str], *, notice: Notice = no_notice
+    ) -> Embedder | None:
+        """The model of the settings, with what an index made with it has fixed.
 
-        section = self.config.embeddings
-        same = manifest.get("embeddings_provider") == section.provider
-        return EmbeddingOptions(
-            provider=section.provider,
-            base_url=section.base_url,
-            model=section.model,
-            doc_prefix=section.doc_prefix,
-            query_prefix=section.query_prefix,
-            batch_size=section.batch_size,
-            api_key=resolve_api_key(section, env=self.env),
-            timeout_s=section.timeout_s,
-            connect_timeout_s=section.connect_timeout_s,
-            max_in_flight=section.max_in_flight,
-            # Arithmetic that the index was built with, whatever suits this CPU best.
-            mode=manifest.get("embeddings_mode", "") if same else "",
-        )
-
-    def _embedder(self, manifest: Mapping[str, str]) -> Embedder | None:
+        Args:
+            manifest: of that index; empty for a new one.
+            notice: told what is started on the way.
+        Returns:
+            None for provider "none"; else to be closed by the caller.
+        Raises:
+            ConfigError: settings that do not serve, or wait for the user's trust.
+            MissingDependency: the provider's library is not installed.
+        """
         from ragx.providers.registry import open_embedder
 
-        return open_embedder(self._embedding_options(manifest))
+        require_trust(self.loaded, "embeddings")
+        options = embedding_options(self.config, self.env, manifest, root=self.root)
+        return open_embedder(options, notice=notice)
+
+    def open_reranker(self, *, notice: Notice = no_notice) -> Reranker:
+        """The reranker of the settings, enabled or not; to be closed by the caller.
+
+        Args:
+            notice: told what is started on the way.
+        Raises:
+            ConfigError: settings that do not serve, or wait for the user's trust.
+            MissingDependency: the provider's library is not installed.
+        """
+        from ragx.providers.registry import open_reranker
+
+        require_trust(self.loaded, "rerank")
+        options = rerank_options(self.config, self.env, root=self.root)
+        return open_reranker(options, notice=notice)
+
+    def open_generator(self, *, notice: Notice = no_notice) -> Generator:
+        """The chat model of the settings, enabled or not; to be closed by the caller.
+
+        Args:
+            notice: told what is started on the way.
+        Raises:
+            ConfigError: settings that do not serve, or wait for the user's trust.
+        """
+        from ragx.providers.registry import open_generator
+
+        require_trust(self.loaded, "expansion")
+        options = expansion_options(self.config, self.env, root=self.root)
+        return open_generator(options, notice=notice)
+
+    def manifest(self) -> dict[str, str]:
+        """What the index was built with; empty where there is none.
+
+        Raises:
+            StoreError: there is one that cannot be read.
+        """
+        reader = self._reader_if_any()
+        if reader is None:
+            return {}
+        with closing(reader):
+            return reader.manifest()
+
+    def files_from_the_future(self, margin_s: float) -> int:
+        """How many indexed files were changed later than now, by this machine's clock.
+
+        Args:
+            margin_s: seconds that clocks of other machines may be ahead.
+        """
+        import time
+
+        latest = time.time_ns() + int(margin_s * 1e9)
+        with closing(SqliteReader(self.root)) as reader:
+            return sum(row.mtime_ns > latest for row in reader.files().values())
+
+    def compare_sample(self, size: int) -> Sample:
+        """Cut some unchanged files anew and compare them with what is stored of them.
+
+        Raises:
+            RagxError: there is no index, or the model's settings do not serve.
+        """
+        from ragx.indexing.extract import DocumentReader
+        from ragx.indexing.sample import compare_sample
+        from ragx.providers.registry import open_embedder
+
+        require_trust(self.loaded, "embeddings")
+        with closing(SqliteReader(self.root)) as reader:
+            embedder = open_embedder(self._embedding_space(reader.manifest()))
+            try:
+                options = self._build_options(IndexRequest(), embedder)
+                with DocumentReader(options.documents) as documents:
+                    preparer = options.preparer(embedder)
+                    return compare_sample(self.root, reader, preparer, documents, size=size)
+            finally:
+                if embedder is not None:
+                    embedder.close()
+
+    def _embedding_space(self, manifest: Mapping[str, str]) -> EmbeddingOptions:
+        """Settings that name a model; nothing can be asked with them."""
+        return embedding_options(self.config, self.env, manifest, root=self.root, with_key=False)
 
     def _require_same_space(self, manifest: Mapping[str, str]) -> None:
         """Stop a query whose vectors would not belong to the index's space. Loads no model."""
         from ragx.providers.registry import fingerprint
 
-        options = self._embedding_options(manifest)
+        require_trust(self.loaded, "embeddings")
+
+        options = self._embedding_space(manifest)
         now = fingerprint(options)
         old = manifest.get("embeddings_fingerprint", "")
         if now == old:
@@ -717,56 +1043,6 @@ class Corpus:
             details={"key": key, "old": before, "new": after},
         )
 
-    def _query_options(self) -> QueryOptions:
-        fusion, scoring = self.config.fusion, self.config.scoring
-        method: Literal["weighted", "rrf"] = "rrf" if fusion.method == "rrf" else "weighted"
-        return QueryOptions(
-            method=method,
-            vector_weight=fusion.vector_weight,
-            rrf_k=fusion.rrf_k,
-            per_query_top=fusion.per_query_top,
-            fold_weight=scoring.fold_weight,
-            rules=RuleOptions(
-                path=scoring.rules.path,
-                file_name=scoring.rules.file_name,
-                definition=scoring.rules.definition,
-                symbol=scoring.rules.symbol,
-                secondary=scoring.rules.secondary,
-                length=scoring.rules.length,
-                balance=scoring.rules.balance,
-            ),
-            spread=self._spread_options(),
-        )
-
-    def _spread_options(self) -> SpreadOptions:
-        from ragx.algo.graph import EDGE_KINDS
-
-        traversal, scoring = self.config.traversal, self.config.scoring
-        weights = self.config.graph.weights
-        return SpreadOptions(
-            hops=traversal.hops,
-            decay=traversal.decay,
-            query_floor=traversal.query_floor,
-            max_frontier=traversal.max_frontier,
-            cap=traversal.cap,
-            weights={
-                kind: getattr(weights, "import_" if kind == "import" else kind)
-                for kind in EDGE_KINDS
-            },
-            formula="seed" if scoring.formula == "seed" else "capped",
-            beta_heat=scoring.beta_heat,
-            gamma_vector=scoring.gamma_vector,
-        )
-
-    def _link_options(self) -> LinkOptions:
-        graph = self.config.graph
-        return LinkOptions(
-            k=graph.k,
-            min_edge_sim=graph.min_edge_sim,
-            near_dup_sim=graph.near_dup_sim,
-            edge_source="chunk" if graph.edge_source == "chunk" else "subchunk",
-        )
-
     def _model_name(self, reader: Reader | None) -> str:
         if self.config.embeddings.model or reader is None:
             return self.config.embeddings.model
@@ -774,13 +1050,13 @@ class Corpus:
 
     def _settings_differ(self, reader: Reader | None) -> tuple[str, str]:
         """The first setting that an incremental run would stop at, and the command that helps."""
-        if reader is None:
+        if reader is None or self.waiting_for_trust("embeddings"):
             return "", ""
         from ragx.indexing.build import check_manifest, expected_manifest
         from ragx.providers.registry import fingerprint
 
         manifest = reader.manifest()
-        options = self._embedding_options(manifest)
+        options = self._embedding_space(manifest)
         size = self.config.chunking.size_tokens
         chunking = self._chunking(IndexRequest(), None)
         if size == "auto":
@@ -792,8 +1068,9 @@ class Corpus:
             provider=options.provider,
             model=manifest.get("embeddings_model", ""),
             mode=manifest.get("embeddings_mode", ""),
+            max_tokens=options.max_tokens,
             chunking=chunking,
-            linking=self._link_options(),
+            linking=link_options(self.config),
             part_tokens=self.config.graph.subchunk_size_tokens,
         )
         try:
@@ -802,16 +1079,25 @@ class Corpus:
             return fault.message, fault.hint.partition(" rebuilds")[0]
         return "", ""
 
-    def _differs(self, path: str, row: FileRow) -> bool:
-        from ragx.documents.read import read_regular
+    def _differs(
+        self, path: str, row: FileRow, reader: SqliteReader | None, documents: DocumentReader
+    ) -> bool:
+        from ragx.documents.read import read_inside
+        from ragx.indexing.extract import is_of_the_document
         from ragx.indexing.prepare import content_hash
 
-        if row.status in _FAILED:
+        if row.status in _FAILED and not is_of_the_document(row.code):
             return True
         try:
-            return content_hash(read_regular(self.root / path)[0]) != row.content_hash
+            raw = read_inside(self.root, path)[0]
         except (OSError, ExtractionError):
             return True
+        digest = content_hash(raw)
+        if row.status in _FAILED:
+            # Known to fail as it is now: another run would bring nothing in.
+            key = documents.key(documents.claim(path, raw), digest)
+            return reader is None or reader.extraction(key) is None
+        return digest != row.content_hash
 
 
 def open_corpus(
@@ -839,6 +1125,43 @@ def shorten(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else text[: boundary_at_or_before(text, max_chars, 0)]
 
 
+def _measured(embedder: Embedder | None) -> int | None:
+    """The limit of a model that had to be asked for it; others have theirs in their name."""
+    from ragx.providers.limits import MeasuresLimit
+
+    if embedder is None or not isinstance(embedder, MeasuresLimit):
+        return None
+    return embedder.max_tokens
+
+
+def _scan_options(config: Config, request: IndexRequest) -> ScanOptions:
+    options = scan_options(config)
+    return replace(
+        options,
+        follow_symlinks=options.follow_symlinks or request.follow_symlinks,
+        max_files=options.max_files if request.max_files is None else request.max_files,
+        max_file_bytes=(
+            options.max_file_bytes if request.max_file_bytes is None else request.max_file_bytes
+        ),
+        max_document_bytes=(
+            options.max_document_bytes if request.max_file_bytes is None else request.max_file_bytes
+        ),
+    )
+
+
+def _extract_limits(config: Config, request: IndexRequest) -> ExtractLimits:
+    limits = extract_limits(config)
+    if request.max_file_bytes is None:
+        return limits
+    # Two lengths of four bytes stand before what crosses to the process that reads it.
+    return replace(limits, max_bytes=min(request.max_file_bytes or _FRAME_BYTES, _FRAME_BYTES))
+
+
+def scan_options_of(corpus: Corpus, request: IndexRequest) -> ScanOptions:
+    """What of a corpus counts in a run."""
+    return _scan_options(corpus.config, request)
+
+
 def _checked_embed(
     embedder: Embedder | None, reader: Reader
 ) -> Callable[[str], NDArray[np.float32]] | None:
@@ -847,12 +1170,17 @@ def _checked_embed(
         return None
 
     def embed(text: str) -> NDArray[np.float32]:
-        vector = embedder.embed_query(text)
+        try:
+            vector = embedder.embed_query(text)
+        except ProviderUnavailable as fault:
+            fault.hint = f"{fault.hint}; words alone need no model: ragx query --mode lexical"
+            raise
         stored = reader.dimension()
         if stored and len(vector) != stored:
             raise ManifestMismatch(
                 f"the model gives vectors of {len(vector)} numbers, the index holds {stored}",
-                hint=_MANIFEST_HINT,
+                # Cached vectors are of the old width, and go by the same name.
+                hint="ragx index --no-cache embeds everything anew",
                 details={"key": "dimension", "old": stored, "new": len(vector)},
             )
         return vector
