@@ -50,6 +50,7 @@ AT_REST = {
     "index.db-shm",
     "index.db-wal",
     "index.seal",
+    "server.json",
     "vectors.bin",
     "writer.lock",
 }
@@ -125,6 +126,8 @@ class Lab:
         new |= {f"new/g{i}.md": paragraphs(rng, sections // 2) for i in range(4)}
         new["sub/f1.md"] = "# Ahead\n\nAn okapi, rarely.\n\n" + new["sub/f1.md"]
         new["else/moved.md"] = new.pop("move.md")
+        # A document, which each kind of run has to extract.
+        new["new/order.eml"] = "From: a@example.org\nSubject: Hay\n\nHay for a zebra, rarely.\n"
         root.mkdir()
         (root / "ragx.toml").write_text(
             f"[embeddings]\n{server.settings}[chunking]\nsize_tokens = 32\n"

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,37 @@ def test_init_leaves_old_settings_to_be_moved(ragx_inline: RunCli, tmp_path: Pat
     assert done.returncode == 2
     assert "mv " in done.stderr
     assert not (tmp_path / "ragx.toml").exists()
+
+
+def test_init_asks_over_a_pipe_only_if_told_to(ragx_inline: RunCli, tmp_path: Path) -> None:
+    done = ragx_inline("init", "--interactive", input="none\n\n*.md\n\n\n")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"wrote {tmp_path / 'ragx.toml'}\n")
+    expected = default_toml().replace('provider = "builtin"', 'provider = "none"')
+    written = (tmp_path / "ragx.toml").read_text(encoding="utf-8")
+    assert written.count("\n") < expected.count("\n")
+    assert tomllib.loads(written)["corpus"]["include"] == ["*.md"]
+    assert tomllib.loads(written)["embeddings"] == tomllib.loads(expected)["embeddings"]
+
+
+def test_init_without_the_last_answers_writes_nothing(ragx_inline: RunCli, tmp_path: Path) -> None:
+    done = ragx_inline("init", "--interactive", input="\n\n\n")
+    assert done.returncode == 2
+    assert "input ended before the question was answered" in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_init_never_asks_for_a_document(ragx_inline: RunCli, tmp_path: Path) -> None:
+    done = ragx_inline("init", "--interactive", "--json")
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "usage")
+    assert os.listdir(tmp_path) == []
+
+
+def test_init_says_what_the_machines_own_settings_override(ragx_inline: RunCli, home: Path) -> None:
+    (home / ".ragxrc").write_text('[embeddings]\nprovider = "none"\n')
+    done = ragx_inline("init", "--interactive", input="\n\n\n\n\n")
+    assert done.returncode == 0
+    assert "~/.ragxrc wins over these answers: embeddings.provider" in done.stderr
 
 
 def test_init_in_home_needs_a_yes(ragx_inline: RunCli, home: Path) -> None:

@@ -292,10 +292,10 @@ def test_an_interrupt_while_a_server_does_not_answer(
 ) -> None:
     ask("index", cwd=served)
     (served / "new.md").write_text("# New\n\nAn okapi and a zebra.\n")
-    embedding_server.taken()
+    before = embedding_server.n_requests
     embedding_server.free.clear()
     process = start(*command, "--json", cwd=served)
-    wait_for(lambda: bool(embedding_server.texts), process)
+    wait_for(lambda: embedding_server.n_requests > before, process)
     interrupt(process, n_signals)
     embedding_server.free.set()
     assert names(ask("query", "okapi", "--mode", "lexical", cwd=served, status=None)) == set()

@@ -46,7 +46,7 @@ CORPORA: Mapping[str, Mapping[str, str]] = {
 def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """No vectors, or such that texts with words in common are close."""
 
-    def opened(options: Any) -> HashEmbedder | None:
+    def opened(options: Any, **_: Any) -> HashEmbedder | None:
         return None if options.provider == "none" else HashEmbedder(options)
 
     def fingerprint(options: Any) -> str:

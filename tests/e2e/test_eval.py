@@ -298,8 +298,6 @@ def test_judged_files_that_are_not_in_the_index(ragx_cli: RunCli, lexical: Path)
     [
         (("--configs", "lexcial"), "no configuration is called 'lexcial'"),
         (("--configs", " , "), "names no configuration"),
-        (("--configs", "graph,rerank"), "no such stage yet"),
-        (("--compare", "full", "graph"), "no such stage yet"),
         (("--configs", "baseline"), "this index has no vectors"),
         (("--compare", "baseline", "graph"), "this index has no vectors"),
         (("--metric", "precision"), "--metric"),

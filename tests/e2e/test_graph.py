@@ -605,10 +605,14 @@ def test_communities(work: Path, ask: Ask, ragx_inline: RunCli) -> None:
     assert by_file["shop/cart.py"] == by_file["shop/till.py"] != by_file["notes/quorum.md"]
     done = ragx_inline("inspect", "communities", cwd=work)
     n_single = sizes.count(1)
-    assert len(done.stdout.splitlines()) == len(found) - n_single + 1
+    summaries = [row for row in done.stdout.splitlines() if row.startswith(" " * 7)]
+    assert [row.strip() for row in summaries] == [
+        group["summary"] for group in found if group["summary"] and group["size"] > 1
+    ]
+    assert len(done.stdout.splitlines()) - len(summaries) == len(found) - n_single + 1
     assert f"and {n_single} of a single chunk" in done.stdout
     done = ragx_inline("inspect", "communities", "--all", cwd=work)
-    assert len(done.stdout.splitlines()) == len(found)
+    assert len(done.stdout.splitlines()) - len(summaries) == len(found)
     number = str(by_file["shop/cart.py"])
     done = ragx_inline("inspect", "community", number, cwd=work)
     head, *rows = done.stdout.splitlines()

@@ -91,7 +91,7 @@ def with_model(tmp_path_factory: pytest.TempPathFactory) -> Result:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onnxruntime, "SessionOptions", in_float32)
         # One session for all questions, too: every search opens and closes its own.
-        patch.setattr(registry, "open_embedder", lambda _options: model)
+        patch.setattr(registry, "open_embedder", lambda _options, **_: model)
         patch.setattr(model, "close", lambda: None)
         return measure(tmp_path_factory.mktemp("golden-model"), "builtin", MODEL)
 
