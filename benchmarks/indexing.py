@@ -63,14 +63,15 @@ def measured(*command: str, cwd: Path | None = None) -> tuple[str, float, float,
 def passages(root: Path) -> list[str]:
     """Every distinct text that a first run embeds."""
     from ragx.api import IndexRequest, open_corpus
+    from ragx.api.options import scan_options
     from ragx.indexing.prepare import Preparer
     from ragx.indexing.scan import scan
 
     corpus = open_corpus(root)
-    embedder = corpus._embedder({})
+    embedder = corpus.open_embedder({})
     preparer = Preparer(corpus._chunking(IndexRequest(), embedder), embedder)
     found: dict[bytes, str] = {}
-    for file in scan(root, corpus._scan_options(IndexRequest())).files:
+    for file in scan(root, scan_options(corpus.config)).files:
         for windows in preparer.prepare(file.path, (root / file.path).read_bytes()).passages:
             found.update((passage.key, passage.text) for passage in windows)
     return list(found.values())

@@ -56,6 +56,7 @@ from sweeping import Memo, Setting, settings_of, with_setting
 
 import ragx
 from ragx.api import Corpus, EvalRequest, IndexRequest, open_corpus
+from ragx.api.options import query_options
 from ragx.errors import IndexDamaged, ManifestMismatch, RagxError
 from ragx.evaluation.harness import CONFIGS, choose_configs, evaluate
 from ragx.evaluation.qrels import every_kth, parse_queries
@@ -188,7 +189,7 @@ def sweep_one(runner: Runner, collection: Collection, settings: Sequence[Setting
     config = runner.configs[-1] if runner.configs else DEFAULT
     results, seconds = [], []
     with closing(SqliteReader(corpus.root)) as reader:
-        embedder = corpus._embedder(reader.manifest())
+        embedder = corpus.open_embedder(reader.manifest())
         cache = None
         if embedder is not None:
             directory = index_directory(corpus.root)
@@ -202,7 +203,7 @@ def sweep_one(runner: Runner, collection: Collection, settings: Sequence[Setting
                     memo,
                     topics,
                     (config,),
-                    with_setting(corpus._query_options(), setting),
+                    with_setting(query_options(corpus.config), setting),
                     embed=embedder.embed_query if embedder else None,
                     cache=cache,
                 )

@@ -75,12 +75,15 @@ class Desk:
         open_one, search = registry.open_embedder, Corpus.search
 
         @functools.cache
-        def open_kept(options: Any) -> Kept | None:
+        def kept(options: Any) -> Kept | None:
             embedder = open_one(options)
             return None if embedder is None else Kept(embedder)
 
-        def watched(corpus: Corpus, request: QueryRequest) -> Answer:
-            self.answers.append(search(corpus, request))
+        def open_kept(options: Any, **_: Any) -> Kept | None:
+            return kept(options)
+
+        def watched(corpus: Corpus, request: QueryRequest, **more: Any) -> Answer:
+            self.answers.append(search(corpus, request, **more))
             return self.answers[-1]
 
         with (

@@ -41,7 +41,7 @@ class Collection:
         corpus = open_corpus(root)
         self.reader = SqliteReader(root)
         self.questions = [json.loads(line) for line in queries.read_text("utf-8").splitlines()]
-        with closing(corpus._embedder(self.reader.manifest())) as embedder:
+        with closing(corpus.open_embedder(self.reader.manifest())) as embedder:
             self.vectors = {q["query"]: embedder.embed_query(q["query"]) for q in self.questions}
 
     def run(self, options: QueryOptions, **request: object) -> np.ndarray:
