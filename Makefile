@@ -1,14 +1,17 @@
 # make demo   set up, index a real directory with the built-in model, answer a question
 # make test   set up, run the tests            make lint   style and types
 # make test-all   the tests on each Python 3.11, 3.12, 3.13 that is present
+# make test-servers  the tests with real model servers, which it installs beside (300 MB)
+# make test-torch    the same with those that need torch (2 GB more)
 # make bench  benchmarks                        make clean  remove what these made
 
 PYTHON ?= $(shell .ci/pythons | head -n 1)
 VENV ?= .venv
 BIN := $(VENV)/bin
+SERVERS ?= $(CURDIR)/.servers
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all test-servers test-torch lint bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.made: pyproject.toml .ci/constraints.txt
@@ -34,10 +37,21 @@ demo: $(VENV)/.made
 
 test: $(VENV)/.made-dev
 	@$(BIN)/python --version
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(TESTS)
 
 test-all:
 	.ci/test-all
+
+# The servers stand in environments of their own: nothing of theirs is installed in ragx's.
+test-servers: $(VENV)/.made-dev
+	PYTHON="$(abspath $(BIN)/python)" tests/servers/setup $(SERVERS)
+	RAGX_TEST_SERVERS=$(SERVERS) $(BIN)/python -m pytest tests/servers
+
+test-torch: $(VENV)/.made-dev
+	PYTHON="$(abspath $(BIN)/python)" tests/servers/setup $(SERVERS) torch
+	RAGX_TEST_SERVERS=$(SERVERS) $(BIN)/python -m pytest tests/servers
+	$(SERVERS)/torch/bin/python -m pip install --quiet --editable '.[dev,rerank]'
+	$(SERVERS)/torch/bin/python -m pytest tests/torch
 
 lint: $(VENV)/.made-dev
 	$(BIN)/ruff check .
@@ -48,4 +62,4 @@ bench: $(VENV)/.made-dev
 	$(BIN)/python benchmarks/indexing.py
 
 clean:
-	rm -rf .venv .venv-* .demo build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-* .servers .demo build *.egg-info .mypy_cache .ruff_cache .pytest_cache
