@@ -14,6 +14,7 @@
 | setup   | first settings, and models: plan, then apply      |
 | learned | what servers have shown they can take             |
 | asking  | evidence for a chat model, and what it cites      |
+| mapping | the graph as a map, to be looked at               |
 | kept    | an embedder that stays from run to run            |
 | reading | chunks and lines as they were indexed             |
 | warm    | a corpus whose models stay loaded between calls   |
@@ -35,6 +36,7 @@ from ragx.api.corpus import (
     Comparison,
     ContextLines,
     Corpus,
+    CorpusMap,
     Draft,
     DraftedQuery,
     DraftRequest,
@@ -57,6 +59,7 @@ from ragx.api.corpus import (
     Reading,
     ReadRequest,
     Status,
+    Surroundings,
     Topic,
     Way,
     excerpt,
@@ -80,6 +83,7 @@ __all__ = [
     "Comparison",
     "ContextLines",
     "Corpus",
+    "CorpusMap",
     "Draft",
     "DraftRequest",
     "DraftedQuery",
@@ -102,6 +106,7 @@ __all__ = [
     "ReadRequest",
     "Reading",
     "Status",
+    "Surroundings",
     "Topic",
     "Way",
     "excerpt",

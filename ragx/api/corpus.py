@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ragx.algo.excerpt import excerpt
 from ragx.algo.lexical import is_exclusion, query_terms
@@ -29,6 +29,7 @@ from ragx.api.asking import (
 )
 from ragx.api.kept import KeptEmbedder
 from ragx.api.learned import recall, remember
+from ragx.api.mapping import CorpusMap, draw_map
 from ragx.api.options import (
     community_options,
     embedding_options,
@@ -57,7 +58,13 @@ from ragx.evaluation.compare import Comparison
 from ragx.evaluation.draft import Draft, DraftedQuery, DraftRequest, check_request, draft
 from ragx.evaluation.harness import Evaluation
 from ragx.providers.base import Notice, no_notice
-from ragx.query.context import ContextLines, stored_lines
+from ragx.query.context import (
+    ContextLines,
+    lines_after,
+    lines_before,
+    read_current,
+    stored_lines,
+)
 from ragx.query.evidence import (
     CHUNKS_TRIED,
     FILES_TRIED,
@@ -105,6 +112,7 @@ __all__ = [
     "Comparison",
     "ContextLines",
     "Corpus",
+    "CorpusMap",
     "Draft",
     "DraftRequest",
     "DraftedQuery",
@@ -127,6 +135,7 @@ __all__ = [
     "ReadRequest",
     "Reading",
     "Status",
+    "Surroundings",
     "Topic",
     "Way",
     "excerpt",
@@ -236,10 +245,20 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class ChunkView:
-    """One chunk and its edges, the strongest first."""
+    """One chunk and its edges, the strongest first; `degree` counts them all."""
 
     chunk: Chunk
     neighbours: tuple[Neighbour, ...]
+    degree: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Lines around a chunk; None where there are none, or its file is another by now."""
+
+    state: Literal["current", "changed", "gone"]
+    before: ContextLines | None
+    after: ContextLines | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -727,15 +746,59 @@ class Corpus:
             if reader:
                 reader.close()
 
-    def chunk(self, chunk_id: int) -> ChunkView:
+    def chunk(self, chunk_id: int, *, most: int | None = None) -> ChunkView:
         """One stored chunk and its edges, the strongest first.
 
+        Args:
+            most: so many of its edges at most.
         Raises:
             UsageError: code "no_such_chunk".
         """
         with closing(SqliteReader(self.root)) as reader:
             chunk = _known_chunk(reader, chunk_id)
-            return ChunkView(chunk, tuple(_neighbours(reader, chunk_id)))
+            near, degree = _neighbours(reader, chunk_id, most)
+            return ChunkView(chunk, tuple(near), degree)
+
+    def surroundings(self, chunk_id: int, n_lines: int) -> Surroundings:
+        """The lines around a chunk, if its file is still the one that was indexed.
+
+        Args:
+            n_lines: non-blank lines wanted on either side.
+        Raises:
+            UsageError: code "no_such_chunk".
+        """
+        with closing(SqliteReader(self.root)) as reader:
+            chunk = _known_chunk(reader, chunk_id)
+            _, row = self._file_row(reader, chunk.path, self.root)
+            found = read_current(self.root, row, reader.chunks_of)
+            return Surroundings(
+                found.state,
+                lines_before(found.lines, chunk.line_start, n_lines),
+                lines_after(found.lines, chunk.line_end, n_lines),
+            )
+
+    def map(self) -> CorpusMap:
+        """The graph as a map, communities found now if it has changed.
+
+        Raises:
+            IndexMissing, IndexDamaged: the index does not serve.
+        """
+        graph = self.config.graph
+        with closing(SqliteReader(self.root)) as reader:
+            return draw_map(
+                self.root,
+                reader,
+                community_options(self.config),
+                edge_source=graph.edge_source,
+                subchunk_size_tokens=graph.subchunk_size_tokens,
+                embedding_model=self._model_name(reader),
+            )
+
+    def stamp(self) -> str:
+        """What changes whenever the index does, or what a map is drawn by."""
+        with closing(SqliteReader(self.root)) as reader:
+            options = community_options(self.config)
+            return f"{reader.generation}-{reader.graph_stamp()}-{options}"
 
     def communities(self, *, summaries: bool = False) -> tuple[Community, ...]:
         """Communities of the graph, the largest first; found now if the graph has changed.
@@ -788,24 +851,19 @@ class Corpus:
         Raises:
             UsageError: code "no_such_chunk" or "no_such_file".
         """
-        from ragx.algo.heat import hops_of
-        from ragx.algo.paths import strongest_path
-
         with closing(SqliteReader(self.root)) as reader:
-            graph = reader.graph()
-            ends = [
-                graph.nodes_of(self._chunk_ids(reader, name, cwd)).tolist() for name in (one, other)
-            ]
-            found = strongest_path(graph, *ends)
-            if found is None:
-                return Way(0.0, (), {}, {})
-            strength, steps = found
-            hops = hops_of(graph, steps)
-            evidence = reader.evidence({(hop.source, hop.target) for hop in hops})
-            shared = sorted(set(ends[0]) & set(ends[1]))[:1]
-            ids = {chunk_id for hop in hops for chunk_id in (hop.source, hop.target)}
-            ids |= {int(graph.ids[node]) for node in shared}
-            return Way(strength, hops, evidence, reader.chunks(sorted(ids)))
+            ends = [self._chunk_ids(reader, name, cwd) for name in (one, other)]
+            return _strongest_way(reader, *ends)
+
+    def path_between(self, one: int, other: int) -> Way:
+        """The strongest way through the graph between two chunks.
+
+        Raises:
+            UsageError: code "no_such_chunk".
+        """
+        with closing(SqliteReader(self.root)) as reader:
+            ends = [[_known_chunk(reader, chunk_id).chunk_id] for chunk_id in (one, other)]
+            return _strongest_way(reader, *ends)
 
     def _chunk_ids(self, reader: Reader, name: str, cwd: Path) -> list[int]:
         """A chunk by its number, or all chunks of a file; a file of that very name wins."""
@@ -1211,19 +1269,41 @@ def _known_chunk(reader: Reader, chunk_id: int) -> Chunk:
     return chunk
 
 
-def _neighbours(reader: Reader, chunk_id: int) -> list[Neighbour]:
-    """Every edge of a chunk, the strongest first, ties by place."""
+def _neighbours(reader: Reader, chunk_id: int, most: int | None) -> tuple[list[Neighbour], int]:
+    """Edges of a chunk, the strongest first, ties by place; and how many there are."""
     graph = reader.graph()
     node = int(graph.nodes_of([chunk_id])[0])
     if node < 0:
-        return []
-    row = graph.targets[int(graph.indptr[node]) : int(graph.indptr[node + 1])]
-    ids = graph.ids[row].tolist()
+        return [], 0
+    row = slice(int(graph.indptr[node]), int(graph.indptr[node + 1]))
+    targets = graph.targets[row]
+    if most is not None and len(targets) > most:  # what an edge rests on takes time to look up
+        targets = targets[(-graph.weights[row]).argsort(kind="stable")[:most]]
+    ids = list(dict.fromkeys(graph.ids[targets].tolist()))
     chunks = reader.chunks(ids)
     evidence = reader.evidence({(chunk_id, other) for other in ids})
     found = [Neighbour(chunks[pair[1]], edge) for pair, edges in evidence.items() for edge in edges]
     found.sort(key=lambda item: (-item.edge.weight, item.chunk.path, item.chunk.ordinal))
-    return found
+    return found[:most], row.stop - row.start
+
+
+def _strongest_way(reader: Reader, ones: Sequence[int], others: Sequence[int]) -> Way:
+    """The strongest way from any of some chunks to any of others."""
+    from ragx.algo.heat import hops_of
+    from ragx.algo.paths import strongest_path
+
+    graph = reader.graph()
+    ends = [graph.nodes_of(ids).tolist() for ids in (ones, others)]
+    found = strongest_path(graph, *ends)
+    if found is None:
+        return Way(0.0, (), {}, {})
+    strength, steps = found
+    hops = hops_of(graph, steps)
+    evidence = reader.evidence({(hop.source, hop.target) for hop in hops})
+    shared = sorted(set(ends[0]) & set(ends[1]))[:1]
+    ids = {chunk_id for hop in hops for chunk_id in (hop.source, hop.target)}
+    ids |= {int(graph.ids[node]) for node in shared}
+    return Way(strength, hops, evidence, reader.chunks(sorted(ids)))
 
 
 def _members(reader: Reader, partition: Partition) -> list[list[int]]:

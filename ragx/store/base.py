@@ -228,6 +228,9 @@ class Reader(Protocol):
     def chunk_paths(self) -> dict[int, str]:
         """File of every chunk."""
 
+    def outlines(self, max_chars: int) -> list[Chunk]:
+        """Every chunk in the order of the graph, with no more than the beginning of its text."""
+
     def chunks_of(self, path: str) -> list[Chunk]:
         """All chunks of a file in order."""
 

@@ -237,6 +237,15 @@ class SqliteReader:
                 )
             )
 
+    def outlines(self, max_chars: int) -> list[Chunk]:
+        columns = CHUNK_COLUMNS.replace("c.text", f"substr(c.text, 1, {int(max_chars)})")
+        with reading("reading chunks"):
+            rows = self._db.execute(
+                f"SELECT {columns} FROM chunks c JOIN files f USING (file_id)"
+                " ORDER BY f.path, c.ordinal"
+            )
+            return [to_chunk(row) for row in rows]
+
     def chunks_of(self, path: str) -> list[Chunk]:
         with reading("reading chunks"):
             return [

@@ -17,6 +17,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ragx import contracts
+from ragx.shells.web.service import Reply, Service
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMES = contracts.names()
@@ -165,6 +166,12 @@ FAILURES = [
     ("lexical", "mcp --http --host 0.0.0.0", "needs_token"),
     ("lexical", "mcp --http --token-env RAGX_NO_SUCH", "no_token"),
     ("lexical", "mcp --port 5", "usage"),
+    ("lexical", "web --host 0.0.0.0", "needs_token"),
+    ("lexical", "web --token-env RAGX_NO_SUCH", "no_token"),
+    ("lexical", "web --port x", "usage"),
+    ("unindexed", "web --no-open", "index_missing"),
+    ("damaged", "web --no-open", "index_damaged"),
+    ("nowhere", "web --no-open", "no_corpus"),
     ("lexical", "inspect chunk one", "usage"),
     ("lexical", "inspect file docs/lag.md", "no_such_file"),
     ("lexical", "inspect", "no_command"),
@@ -246,6 +253,29 @@ def test_success(
     assert done.returncode == status
     assert complaints(found) == []
     assert_closed(found)
+
+
+@pytest.mark.parametrize("corpus", ["built", "lexical", "partial", "chatting"])
+def test_what_the_page_is_told(corpus: str, corpora: Any) -> None:
+    service = Service(getattr(corpora, corpus))
+
+    def told(reply: Reply) -> dict[str, Any]:
+        assert reply.status == 200, reply.body
+        found: dict[str, Any] = json.loads(reply.body)
+        assert complaints(found) == []
+        assert_closed(found)
+        return found
+
+    graph = told(service.graph())
+    ids = [node["id"] for node in graph["nodes"]]
+    for chunk_id in ids:
+        assert told(service.chunk(chunk_id))["id"] == chunk_id
+    assert told(service.community(0))["label"] == graph["communities"][0]["label"]
+    assert told(service.path(ids[0], ids[-1]))["to"] == str(ids[-1])
+    mode = "hybrid" if corpus == "built" else "lexical"
+    answer = told(service.query(json.dumps({"text": "barrel", "mode": mode}).encode()))
+    assert answer["elapsed_ms"] > 0
+    service.close()
 
 
 @pytest.mark.parametrize(("corpus", "line", "code"), FAILURES)
@@ -343,6 +373,7 @@ def test_files_only_has_the_entries_and_scores_of_the_long_form(
 def test_every_document_is_seen_here() -> None:
     seen = {schema for *_, schema in SUCCESSES}
     seen |= {"ragx.error.v1", "ragx.init.v1", "ragx.index.v1"}
+    seen |= {"ragx.graph.v1", "ragx.chunk.v1", "ragx.web.v1"}
     assert seen == set(NAMES)
 
 

@@ -142,6 +142,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "status": ("status",),
     "ask": ("ask pelican", "ask --verify a.md:1-2@0f3c21ab", "ask --verify none"),
     "agents": ("agents",),
+    "web": ("web --host 192.0.2.1", "web --token-env NONE", "web --nonsense"),
     "mcp": ("mcp --http --host 192.0.2.1", "mcp --nonsense"),
     "read": ("read a.md", "read a.md:1-2", "read none", "read 1"),
     "doctor": ("doctor", "doctor --deep", "doctor --fix"),

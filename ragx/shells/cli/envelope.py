@@ -35,6 +35,7 @@ __all__ = [
     "emit_text",
     "harmless",
     "is_tty",
+    "json_bytes",
     "json_wanted",
     "notice",
     "one_line",
@@ -115,6 +116,17 @@ def emit(document: Mapping[str, object]) -> None:
         OutputClosed: nobody reads any more.
         ValueError: a number is NaN or infinite.
     """
+    data = json_bytes(document)
+    _Output.documents += 1  # before writing: half a document must not be followed by another
+    _write(data + b"\n")
+
+
+def json_bytes(document: Mapping[str, object]) -> bytes:
+    """A document as it is written: compact, UTF-8, keys in the given order.
+
+    Raises:
+        ValueError: a number is NaN or infinite.
+    """
     import json
 
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -122,8 +134,7 @@ def emit(document: Mapping[str, object]) -> None:
     text = _SURROGATE.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)
     # A document that ends on a terminal must not command it; to a program it is the same one.
     text = _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-    _Output.documents += 1  # before writing: half a document must not be followed by another
-    _write(text.encode("utf-8") + b"\n")
+    return text.encode("utf-8")
 
 
 def emit_text(text: str) -> None:

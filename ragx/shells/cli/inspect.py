@@ -15,10 +15,12 @@ from ragx.shells.cli.places import bytes_document, lines_document, lines_text, p
 from ragx.shells.cli.wording import count
 
 if TYPE_CHECKING:
-    from ragx.api import Neighbour
+    from collections.abc import Sequence
+
+    from ragx.api import Community, Neighbour, Way
     from ragx.types import Chunk
 
-__all__ = ["command", "edge_document"]
+__all__ = ["command", "community_document", "edge_document", "path_document"]
 
 _PREVIEW_CHARS = 80
 
@@ -160,29 +162,27 @@ def community(number: int, root: Path | None, as_json: bool) -> int:
 
     group, chunks = Corpus.of(open_corpus(root)).community(number)
     if as_json:
-        envelope.emit(
-            {
-                "schema": "ragx.inspect.community.v1",
-                "community_id": group.number,
-                "size": len(chunks),
-                "label": group.label,
-                "summary": group.summary,
-                "members": [
-                    {
-                        "id": part.chunk_id,
-                        "file": part.path,
-                        **lines_document(part),
-                    }
-                    for part in chunks
-                ],
-            }
-        )
+        envelope.emit(community_document(group, chunks))
         return envelope.OK
     head = f"{envelope.one_line(group.label)}: {count(len(chunks), 'chunk')}"
     lines = [f"{part.chunk_id:>16}  {place(part)}  {_crumb(part)}".rstrip() for part in chunks]
     about = [envelope.one_line(group.summary), ""] if group.summary else []
     envelope.emit_text("\n".join([head, *about, *lines]))
     return envelope.OK
+
+
+def community_document(group: Community, chunks: Sequence[Chunk]) -> dict[str, object]:
+    """`ragx.inspect.community.v1`."""
+    return {
+        "schema": "ragx.inspect.community.v1",
+        "community_id": group.number,
+        "size": len(chunks),
+        "label": group.label,
+        "summary": group.summary,
+        "members": [
+            {"id": part.chunk_id, "file": part.path, **lines_document(part)} for part in chunks
+        ],
+    }
 
 
 @command.command("path", help="Show the strongest way from A to B, each a chunk's ID or a file.")
@@ -196,18 +196,7 @@ def path(one: str, other: str, root: Path | None, as_json: bool) -> int:
     way = Corpus.of(open_corpus(root)).path(one, other, working_directory())
     joined = bool(way.hops) or way.strength > 0
     if as_json:
-        first = way.hops[0].source if way.hops else next(iter(way.places), None)
-        envelope.emit(
-            {
-                "schema": "ragx.inspect.path.v1",
-                "from": one,
-                "to": other,
-                # Digits that count, not places: twenty steps are little, but not nothing.
-                "strength": float(f"{way.strength:.6g}"),
-                "path": [] if first is None else [first, *(hop.target for hop in way.hops)],
-                "steps": [step_document(hop, way.evidence, way.places) for hop in way.hops],
-            }
-        )
+        envelope.emit(path_document(one, other, way))
         return envelope.OK if joined else envelope.EMPTY
     if way.hops:
         lines = [place(way.places[way.hops[0].source])]
@@ -222,6 +211,20 @@ def path(one: str, other: str, root: Path | None, as_json: bool) -> int:
     else:
         envelope.notice("no way leads from one to the other")
     return envelope.OK if joined else envelope.EMPTY
+
+
+def path_document(one: str, other: str, way: Way) -> dict[str, object]:
+    """`ragx.inspect.path.v1`."""
+    first = way.hops[0].source if way.hops else next(iter(way.places), None)
+    return {
+        "schema": "ragx.inspect.path.v1",
+        "from": one,
+        "to": other,
+        # Digits that count, not places: twenty steps are little, but not nothing.
+        "strength": float(f"{way.strength:.6g}"),
+        "path": [] if first is None else [first, *(hop.target for hop in way.hops)],
+        "steps": [step_document(hop, way.evidence, way.places) for hop in way.hops],
+    }
 
 
 @command.command("file", help="Show an indexed FILE and its chunks.")

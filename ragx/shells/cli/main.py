@@ -41,6 +41,7 @@ COMMANDS = {
         "Look into the index: chunks, files, edges, communities.",
     ),
     "read": ("ragx.shells.cli.read", "command", "Show a chunk, or lines of an indexed file."),
+    "web": ("ragx.shells.cli.web", "command", "Look at the graph and ask, in a browser."),
     "mcp": (
         "ragx.shells.cli.mcp",
         "command",

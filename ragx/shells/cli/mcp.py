@@ -55,7 +55,8 @@ def command(
     require_sdk()
     box = Toolbox(root)
     if http:
-        from ragx.shells.mcp.http import DEFAULT_PORT, HttpOptions, serve_http
+        from ragx.shells.guard import HttpOptions
+        from ragx.shells.mcp.http import DEFAULT_PORT, serve_http
 
         options = HttpOptions.checked(
             host or "127.0.0.1", DEFAULT_PORT if port is None else port, token_env, os.environ

@@ -2,11 +2,10 @@
 
 | module     | holds                                                            |
 |------------|------------------------------------------------------------------|
-| parameters | what a tool takes: its JSON Schema, and arguments checked by it  |
 | tools      | search, read, neighbors, status: arguments in, documents out     |
 | server     | the tools behind the official SDK                                |
 | stdio      | one client over standard input and output                        |
-| http       | many clients over HTTP; who may ask                              |
+| http       | many clients over HTTP                                           |
 
 Only server, stdio and http import the SDK, inside their functions.
 """

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragx.errors import RagxError, UsageError
 from ragx.shells.cli import envelope
-from ragx.shells.mcp.parameters import Parameter, check, input_schema
+from ragx.shells.parameters import Parameter, check, input_schema
 
 if TYPE_CHECKING:
     from ragx.api import Answer, ChunkView, QueryRequest, Reading

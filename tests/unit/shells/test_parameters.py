@@ -8,8 +8,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ragx.errors import UsageError
-from ragx.shells.mcp.parameters import Parameter, check, input_schema
 from ragx.shells.mcp.tools import TOOLS
+from ragx.shells.parameters import Parameter, check, input_schema
 
 PARAMETERS = (
     Parameter("text", "string", "A text.", required=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragx.errors import ConfigError, UsageError
-from ragx.shells.mcp.http import HttpOptions, refusal
+from ragx.shells.guard import HttpOptions, refusal
 
 LOCAL = HttpOptions()
 TOKEN = HttpOptions("0.0.0.0", 8766, "secret")
