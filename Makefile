@@ -2,6 +2,7 @@
 # make test   set up, run the tests            make lint   style and types
 # make test-all   the tests on each Python 3.11, 3.12, 3.13 that is present
 # make test-servers  the tests with real model servers, which it installs beside (300 MB)
+# make test-browser  the tests of the page in a real Chromium, which it finds or installs
 # make test-torch    the same with those that need torch (2 GB more)
 # make bench  benchmarks                        make clean  remove what these made
 
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 SERVERS ?= $(CURDIR)/.servers
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all test-servers test-torch lint bench clean
+.PHONY: demo test test-all test-servers test-browser test-torch lint bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.made: pyproject.toml .ci/constraints.txt
@@ -46,6 +47,10 @@ test-all:
 test-servers: $(VENV)/.made-dev
 	PYTHON="$(abspath $(BIN)/python)" tests/servers/setup $(SERVERS)
 	RAGX_TEST_SERVERS=$(SERVERS) $(BIN)/python -m pytest tests/servers
+
+test-browser: $(VENV)/.made-dev
+	$(PIP) install --constraint .ci/constraints.txt playwright
+	RAGX_TEST_BROWSER="$$(tests/browser/setup | tail -n 1)" $(BIN)/python -m pytest tests/browser
 
 test-torch: $(VENV)/.made-dev
 	PYTHON="$(abspath $(BIN)/python)" tests/servers/setup $(SERVERS) torch
