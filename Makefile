@@ -49,7 +49,7 @@ test-servers: $(VENV)/.made-dev
 	RAGX_TEST_SERVERS=$(SERVERS) $(BIN)/python -m pytest tests/servers
 
 test-browser: $(VENV)/.made-dev
-	$(PIP) install --constraint .ci/constraints.txt playwright
+	$(PIP) install --constraint .ci/constraints.txt playwright axe-playwright-python
 	RAGX_TEST_BROWSER="$$(tests/browser/setup | tail -n 1)" $(BIN)/python -m pytest tests/browser
 
 test-torch: $(VENV)/.made-dev

@@ -99,6 +99,7 @@ def test_labels_are_headings_symbols_or_beginnings(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Title\n\n## Part of it\n\nText.\n")
     (tmp_path / "b.txt").write_text("Only\n  text, " + "and more of it, " * 20)
     (tmp_path / "c.py").write_text("def named():\n    return 1\n")
+    (tmp_path / "d.py").write_text('"""What it is for."""\n\n__all__ = ["x"]\n')
     corpus = open_corpus(tmp_path)
     corpus.index(IndexRequest())
     labels = {node.chunk.path: node.label for node in corpus.map().nodes}
@@ -107,6 +108,7 @@ def test_labels_are_headings_symbols_or_beginnings(tmp_path: Path) -> None:
     assert labels["b.txt"].endswith("…")
     assert len(labels["b.txt"]) <= 60
     assert labels["c.py"] == "named"
+    assert labels["d.py"].startswith('"""What it is for.')
 
 
 def test_the_same_index_gives_the_same_map(star: Corpus) -> None:
