@@ -126,10 +126,10 @@ class CorpusMap:
     @staticmethod
     def label(chunk: Chunk) -> str:
         """What a chunk is called on the map: its heading, else a symbol, else how it begins."""
-        headings = (one for one in reversed(chunk.heading) if not one.startswith(COLUMNS))
-        # `__all__` and its like stand in every module.
-        symbols = (one for one in chunk.symbols if not one.startswith("__"))
-        text = next(headings, "") or next(symbols, "") or chunk.text[:_READ_CHARS]
+        # Columns of a table are no name; `__all__` and its like stand in every module.
+        names = (*reversed(chunk.heading), *chunk.symbols)
+        text = next((one for one in names if not one.startswith((COLUMNS, "__"))), "")
+        text = text or chunk.text[:_READ_CHARS]
         words = " ".join(text.split())
         return words if len(words) <= _LABEL_CHARS else words[: _LABEL_CHARS - 1].rstrip() + "…"
 
