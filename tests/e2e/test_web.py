@@ -374,10 +374,12 @@ def test_the_page_refers_to_nothing_elsewhere(zoo_served: Served) -> None:
         reply = zoo_served.get(path)
         assert reply.status_code == 200, path
         base = path.rpartition("/")[0]
-        for found in re.findall(
-            r"""(?:src|href)="([^"#]+)"|(?:from|import) ?\(?"([^"]+)";?""", reply.text
-        ):
-            target = found[0] or found[1]
+        if path.endswith(".js"):
+            targets = re.findall(r"""\b(?:from|import) "([^"\s]+)";""", reply.text)
+        else:
+            targets = re.findall(r"""(?:src|href)="([^"#]+)"|url\(([^)]+)\)""", reply.text)
+            targets = [one or other for one, other in targets]
+        for target in targets:
             assert not re.match(r"(?:[a-z]+:)?//", target), (path, target)
             if target.startswith("data:"):
                 continue

@@ -89,7 +89,7 @@ function waySection(chunk, way) {
 function textSection(chunk) {
   const stems = state.answer?.stems;
   const numbered = Number.isFinite(chunk.line_start);
-  const line = (text, n, dim) => [h("span", { class: dim ? "line dim" : "line", data: numbered ? { n } : {} }, marked(text, dim ? null : stems), "\n")];
+  const line = (text, n, dim) => [h("span", { class: dim ? "line dim" : "line", data: numbered ? { n } : {} }, marked(text, dim ? null : stems)), "\n"];
   const around = (part) => (part ? linesOf(part.text, part.line_end - part.line_start + 1).map((text, at) => line(text, part.line_start + at, true)) : []);
   const lines = linesOf(chunk.text, numbered ? chunk.line_end - chunk.line_start + 1 : Infinity);
   const pre = h("pre", { class: `text ${numbered ? "numbered" : ""}`, data: { test: "chunk-text" } });

@@ -42,7 +42,7 @@ export function communityPanel(doc) {
 export function filePanel(file) {
   const [directory, name] = splitPath(file);
   const nodes = state.corpus?.files.get(file);
-  const head = panelHead([h("span", { class: "muted" }, directory), h("b", {}, name)]);
+  const head = panelHead(h("span", {}, h("span", { class: "muted" }, directory), h("b", {}, name)));
   if (!nodes) {
     const why = !state.corpus ? "The map is being read."
       : state.corpus.capped ? `No chunk of this file is on the map, which shows ${state.corpus.meta.shown_nodes.toLocaleString("en")} of ${state.corpus.meta.nodes.toLocaleString("en")} chunks.`

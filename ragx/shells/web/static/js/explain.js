@@ -18,6 +18,8 @@ const TERMS = {
   rerank: "second look by a cross-encoder",
 };
 
+const FILE_TERMS = { best: "best chunk", further: "further chunks" };
+
 const quoted = ({ verb, quote }) => [verb, quote && " ", quote && h("code", {}, quote)];
 
 /** One line: the searches that found it, or the way through the graph. */
@@ -26,8 +28,9 @@ export function whyLine(explain, answer) {
   if (!explain.hop) return h("p", { class: "why" }, "found by ", foundBy(explain.terms));
   const last = explain.steps.at(-1);
   const seed = fileOf(explain.seed, answer);
-  const said = stepWords(last);
-  const steps = explain.hop > 1 ? ` in ${counted(explain.hop, "step")}` : "";
+  const words = stepWords(last);
+  const said = { ...words, verb: words.verb.replace(/^is /, "") };
+  const steps = explain.hop > 1 ? `, ${counted(explain.hop, "step")}` : "";
   const from = seed ? splitPath(seed)[1] : "another chunk";
   return h("p", { class: "why", title: `from ${seed || from}${steps}: ${said.verb} ${said.quote}` },
     kindMark(last.kind),
@@ -100,9 +103,8 @@ function termTable(terms, score, entry) {
     const width = (100 * Math.abs(value)) / (most + negative);
     return h("span", { class: `bar ${value < 0 ? "less" : ""}`, style: { left: `${value < 0 ? zero - width : zero}%`, width: `${width}%` } });
   };
-  const file = entry.terms && Object.keys(entry.terms).length
-    ? Object.entries(entry.terms).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value)}`).join(" + ").replaceAll("+ further", "+ further chunks")
-    : "";
+  const parts = Object.entries(entry.terms ?? {}).filter(([, value]) => Math.abs(value) >= 0.0005);
+  const file = parts.length > 1 ? parts.map(([name, value]) => `${FILE_TERMS[name] ?? name.replaceAll("_", " ")} ${number(value)}`).join(" + ") : "";
   return h("div", { class: "terms", data: { test: "terms" } },
     h("table", {},
       h("caption", { class: "hidden" }, "What the score is made of"),

@@ -165,7 +165,7 @@ function covered({ type, id }) {
   const box = byId("map").getBoundingClientRect();
   const { x, y, scale } = map.view();
   const px = box.left + box.width / 2 + (node.x - x) * scale;
-  const py = box.top + box.height / 2 - (node.y - y) * scale;
+  const py = box.top + box.height / 2 + (node.y - y) * scale;
   return document.elementsFromPoint(px, py).every((one) => !byId("map").contains(one)) ||
     ["panel", "left", "tools"].some((over) => document.elementsFromPoint(px, py).includes(byId(over)));
 }

@@ -54,9 +54,8 @@ export function snippet(text, stems, most = 3) {
     const sum = worth.slice(at, at + most).reduce((one, other) => one + other, 0) + 0.3 * worth[at] - (lines[at].trim() ? 0 : 1);
     if (sum > bestWorth) [best, bestWorth] = [at, sum];
   }
-  const chosen = lines.slice(best, best + most);
-  while (chosen.length > 1 && !chosen.at(-1).trim()) chosen.pop();
-  const indents = chosen.filter((line) => line.trim()).map((line) => line.match(/^[ \t]*/)[0].length);
+  const chosen = lines.slice(best, best + most).filter((line) => line.trim());
+  const indents = chosen.map((line) => line.match(/^[ \t]*/)[0].length);
   const indent = indents.length ? Math.min(...indents) : 0;
   return chosen.map((line) => around(line.slice(indent).trimEnd(), stems));
 }

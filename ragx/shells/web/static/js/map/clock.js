@@ -56,8 +56,9 @@ const REST_MS = 140;
  * graphics hardware; the heaviest come first. When the view rests, all are.
  */
 export class Pace {
-  constructor() {
-    this.lines = 20000;
+  /** @param {boolean} software whether there is no graphics hardware */
+  constructor(software) {
+    this.lines = software ? 2000 : 20000;
     this.before = -Infinity;
     this.apart = 16; // milliseconds between pictures of one movement, smoothed
   }
@@ -69,7 +70,7 @@ export class Pace {
       this.before = now;
       if (apart < 1000) {
         this.apart += (apart - this.apart) * 0.3;
-        if (this.apart > SLOW_MS) this.lines = Math.max(400, this.lines * 0.7);
+        if (this.apart > SLOW_MS) this.lines = Math.max(400, this.lines * Math.max(0.4, SLOW_MS / this.apart));
         else if (this.apart < FAST_MS) this.lines = Math.min(20000, this.lines * 1.1);
       }
     }

@@ -3,13 +3,13 @@
 import { Camera } from "./camera.js";
 import { Clock, Pace } from "./clock.js";
 import { EDGE_KINDS, readTheme } from "./color.js";
-import { emptyBox, grow, readGraph } from "./graph.js";
+import { readGraph } from "./graph.js";
 import { InView } from "./inview.js";
 import { Labels } from "./labels.js";
 import { levelsOf } from "./levels.js";
 import { sumLinks } from "./links.js";
 import { NOTHING, locate, locateLit, marksOf, maskOf, targetOf } from "./marks.js";
-import { joinedDiscs, joinedNodes, mostIn, pick } from "./pick.js";
+import { besides, boxOfTarget, pick } from "./places.js";
 import { Pointer } from "./pointer.js";
 import { Renderer } from "./renderer.js";
 
@@ -24,15 +24,17 @@ const NO_LINKS = { count: 0, a: new Uint32Array(0), b: new Uint32Array(0), weigh
 export class GraphMap {
   #lost = false;
   #target = null;
-  #hover = null;
+  #hover = null; // where the pointer came to since the last picture
+  #at = null; // where it is
   #hovered = NOTHING;
   #selected = NOTHING;
   #lit = null;
   #given = null;
   #fitted = true;
+  #wasMoving = false;
   #dim = 0;
   #alphas = { edges: 1, files: 1 };
-  #stale = { view: true, links: true, marks: true, at: -Infinity, box: null, scale: 1 };
+  #stale = { view: true, links: true, marks: true, at: -Infinity };
   #drawn = { x: NaN, y: NaN, scale: NaN };
   #flowEnd = 0;
   #viewTimer = 0;
@@ -40,7 +42,6 @@ export class GraphMap {
   #marks = null;
   #graph = readGraph(null);
   #mask = maskOf(EDGE_KINDS);
-  #pace = new Pace();
   #stop = new AbortController();
 
   /**
@@ -62,6 +63,7 @@ export class GraphMap {
     host.append(...this.canvases);
     this.labels = new Labels(this.canvases[1]);
     this.camera = new Camera();
+    this.pace = new Pace(this.renderer.software);
     this.inView = new InView();
     this.clock = new Clock((now, dt) => this.#frame(now, dt));
     this.#listen();
@@ -94,14 +96,17 @@ export class GraphMap {
       pan: (dx, dy) => this.panBy(dx, dy),
       zoom: (factor, x, y, smooth) => this.#zoom(factor, x, y, smooth),
       hover: (x, y) => {
-        this.#hover = [x, y];
+        this.#hover = this.#at = [x, y];
         this.clock.request();
       },
       leave: () => {
-        this.#hover = null;
+        this.#hover = this.#at = null;
         this.#setHovered(NOTHING);
       },
-      grab: (held) => cursor(held ? "grabbing" : "grab"),
+      grab: (held) => {
+        this.#at = null; // until it moves freely again
+        cursor(held ? "grabbing" : "grab");
+      },
       click: (x, y, touch) => {
         const place = this.#pick(x, y, touch);
         const target = targetOf(this.#graph, place);
@@ -211,20 +216,11 @@ export class GraphMap {
 
   /** Flies to a target, or to all chunks of `ids`. @param {{zoom?: number}} options a fixed scale */
   flyTo(target, { zoom } = {}) {
-    const graph = this.#graph;
-    const place = target?.ids ? NOTHING : locate(graph, target);
-    const nodes = target?.ids ? target.ids.map((id) => graph.nodeAt(id)).filter((node) => node >= 0) : place.nodes;
-    const box = emptyBox();
+    const { box, count, single } = boxOfTarget(this.#graph, target);
+    if (!count) return;
     const { stretch } = this.#levels();
-    for (const node of nodes) grow(box, graph.x[node], graph.y[node], 4);
-    for (const k of place.files) grow(box, graph.groups.x[k], graph.groups.y[k], graph.groups.radius[k] + 2);
-    if (place.community >= 0) {
-      const { x, y, radius } = graph.communities;
-      grow(box, x[place.community], y[place.community], 1.06 * radius[place.community] + 2);
-    }
-    if (!(box.minX <= box.maxX)) return;
     const close = 8 * stretch;
-    const most = nodes.length === 1 ? Math.min(24, Math.max(close, this.camera.scale)) : Math.min(20, 1.25 * close);
+    const most = single ? Math.min(24, Math.max(close, this.camera.scale)) : Math.min(20, 1.25 * close);
     this.#fly(this.camera.fitting(box, { scale: zoom, most, pad: 48 }), false);
   }
 
@@ -280,17 +276,8 @@ export class GraphMap {
 
   /** What is joined to the selected chunk, file or community and lies most in a direction, or null. */
   neighbourIn(direction) {
-    const graph = this.#graph;
-    const { type, nodes, files, community } = this.#selected;
-    const found = (place) => (place.at < 0 ? null : targetOf(graph, { nodes: [place.at], files: [place.at], community: place.at, type }));
-    if (type === "chunk") {
-      const from = [graph.x[nodes[0]], graph.y[nodes[0]]];
-      return found({ at: mostIn(from, joinedNodes(graph, nodes[0], this.#mask), direction) });
-    }
-    if (!type) return null;
     this.#sumLinks();
-    const [discs, links, one] = type === "file" ? [graph.groups, this.#links.files, files[0]] : [graph.communities, this.#links.communities, community];
-    return found({ at: mostIn([discs.x[one], discs.y[one]], joinedDiscs(discs, links, one), direction) });
+    return targetOf(this.#graph, besides(this.#graph, this.#selected, this.#links, this.#mask, direction));
   }
 
   /** Counts and script time in milliseconds of the last 200 frames. */
@@ -323,36 +310,13 @@ export class GraphMap {
     if (this.#lost) return;
     this.renderer.setLinks(graph, this.#links.communities);
     this.renderer.setFileLinks(graph, this.#links.files);
-    this.#stale.box = null;
-  }
-
-  /** Looks up which lines are in view, where the last answer does not do any more. */
-  #findLines(levels) {
-    const { camera, inView, renderer } = this;
-    const now = camera.seen();
-    const { box, scale } = this.#stale;
-    const holds = box && box.minX <= now.minX && box.minY <= now.minY && box.maxX >= now.maxX && box.maxY >= now.maxY;
-    const wanted = `${levels.near > 0}${levels.mid > 0}`;
-    if (holds && Math.abs(Math.log2(camera.scale / scale)) < 0.4 && wanted === this.#stale.wanted) return;
-    Object.assign(this.#stale, { box: camera.seen(0.25), scale: camera.scale, wanted });
-    if (levels.near > 0) {
-      inView.findEdges(this.#stale.box, this.#mask);
-      renderer.setLines("edges", inView.edges.subarray(0, 2 * inView.edgeCount));
-    }
-    if (levels.mid > 0) {
-      inView.findFileLinks(this.#stale.box, this.#links.files);
-      renderer.setLines("fileLinks", inView.fileLinks.subarray(0, 2 * inView.fileLinkCount));
-    }
+    this.inView.forget();
   }
 
   #frame(now, dt) {
     const { camera, renderer, labels } = this;
     if (this.#lost || !this.dpr) return false;
     camera.step(now, dt);
-    if (this.#hover && !camera.flight) {
-      this.#setHovered(this.#pick(...this.#hover));
-      this.#hover = null;
-    }
     const levels = this.#levels();
     const moved = camera.x !== this.#drawn.x || camera.y !== this.#drawn.y || camera.scale !== this.#drawn.scale;
     if (moved) {
@@ -360,6 +324,13 @@ export class GraphMap {
       this.#stale.view = true;
       this.#tellView();
     }
+    // The map may also have moved under a pointer that rests.
+    const under = this.#hover ?? (this.#wasMoving && !camera.moving ? this.#at : null);
+    if (under && !camera.flight) {
+      this.#setHovered(this.#pick(...under));
+      this.#hover = null;
+    }
+    this.#wasMoving = camera.moving;
     this.#sumLinks();
     if (this.#stale.marks) {
       this.#marks = marksOf(this.#graph, this.theme, { selected: this.#selected, hovered: this.#hovered, lit: this.#lit, mask: this.#mask });
@@ -368,12 +339,12 @@ export class GraphMap {
     }
     const lit = Boolean(this.#lit && (this.#lit.hits.length || this.#lit.path.length));
     if (this.#stale.view && now - this.#stale.at >= SETTLE_MS) {
-      this.#findLines(levels);
+      this.inView.look(camera, levels, this.#links.files, this.#mask, renderer);
       labels.choose(camera, levels, this.#marks, lit);
       this.#stale.view = false;
       this.#stale.at = now;
     }
-    const most = this.#pace.most(now, moved);
+    const most = this.pace.most(now, moved);
     const easing = this.#ease(lit, dt);
     const left = this.#flowEnd - now;
     renderer.draw({

@@ -12,9 +12,45 @@ export class InView {
   }
 
   setGraph(graph) {
+    this.forget();
     this.graph = graph;
     this.seen = new Uint8Array(graph.n);
     this.seenFiles = new Uint8Array(graph.groups.count);
+  }
+
+  /** The next look finds everything anew. */
+  forget() {
+    this.last = null;
+    this.edgeCount = 0;
+    this.fileLinkCount = 0;
+  }
+
+  /**
+   * Gives the renderer the lines in view, where the last answer, which reaches a quarter beyond the
+   * screen, does not do any more.
+   * @param {object} camera
+   * @param {object} levels
+   * @param {object} fileLinks of `sumLinks`
+   * @param {number} mask kinds that are drawn
+   * @param {object} renderer
+   */
+  look(camera, levels, fileLinks, mask, renderer) {
+    const now = camera.seen();
+    const wanted = `${levels.near > 0} ${levels.mid > 0}`;
+    if (this.last && wanted === this.last.wanted && Math.abs(Math.log2(camera.scale / this.last.scale)) < 0.4) {
+      const { minX, minY, maxX, maxY } = this.last.box;
+      if (minX <= now.minX && minY <= now.minY && maxX >= now.maxX && maxY >= now.maxY) return;
+    }
+    const box = camera.seen(0.25);
+    this.last = { box, scale: camera.scale, wanted };
+    if (levels.near > 0) {
+      this.findEdges(box, mask);
+      renderer.setLines("edges", this.edges.subarray(0, 2 * this.edgeCount));
+    }
+    if (levels.mid > 0) {
+      this.findFileLinks(box, fileLinks);
+      renderer.setLines("fileLinks", this.fileLinks.subarray(0, 2 * this.fileLinkCount));
+    }
   }
 
   /**

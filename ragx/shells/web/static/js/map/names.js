@@ -1,9 +1,11 @@
-/** Which labels could be shown in a view, the most wanted first. Nothing is measured here. */
+/** Which labels could be shown in a view, the with how much. Nothing is measured here. */
 
 import { cleanText } from "./text.js";
 
 const CHUNK_CHARACTERS = 28;
 const NAMED_CHARACTERS = 64;
+const CROWDED_SCALE = 15; // from which dots leave room for a label between them
+const MOST_OF_A_STYLE = 160; // candidates; about half of the most labels will find room
 
 /** Labels of one graph; texts are made once, when they are first wanted. */
 export class Names {
@@ -22,19 +24,19 @@ export class Names {
     return this.chunks.get(key);
   }
 
-  /** 1 where a chunk's label goes below its dot, -1 for above: where other dots leave room. */
+  /** 1 where a chunk's label goes below its dot, -1 for above: where other dots leave room; 2 where none do. */
   side(node) {
     let side = this.sides[node];
     if (!side) {
       const { x, y, grid } = this.graph;
       const [cx, cy] = [x[node], y[node]];
       const taken = { above: false, below: false };
-      grid.visit({ minX: cx - 2.2, minY: cy - 2.9, maxX: cx + 2.2, maxY: cy + 2.9 }, (other) => {
+      grid.visit({ minX: cx - 2.6, minY: cy - 2.9, maxX: cx + 2.6, maxY: cy + 2.9 }, (other) => {
         const [dx, dy] = [Math.abs(x[other] - cx), y[other] - cy];
-        if (other === node || dx > 2.2 || Math.abs(dy) > 2.9 || Math.abs(dy) < 0.6) return;
+        if (other === node || dx > 2.6 || Math.abs(dy) > 2.9 || Math.abs(dy) < 0.6) return;
         taken[dy > 0 ? "below" : "above"] = true;
       });
-      side = taken.below && !taken.above ? -1 : 1;
+      side = !taken.below ? 1 : taken.above ? 2 : -1;
       this.sides[node] = side;
     }
     return side;
@@ -48,7 +50,7 @@ export class Names {
   }
 
   /**
-   * Candidates in falling priority. A label's anchor is (x, y), map units, moved by `lift` map units
+   * Candidates in no order. A label's anchor is (x, y), map units, moved by `lift` map units
    * and `dy` CSS pixels; `style` is "topic", "file", "chunk" or "named".
    * @param {object} camera
    * @param {object} levels
@@ -80,21 +82,38 @@ export class Names {
       found.push({ key: `c${k}`, style: "topic", x, y, radius: r, lift: 0, dy: 0, text: this.topics[k], size: Math.round(2 * (11 + 6 * share)) / 2, priority: 1e6 + communities.size[k], alpha: back });
     }
     if (levels.files > 0.35) {
+      const seen = [];
       for (let k = 0; k < groups.count; k += 1) {
+        const r = groups.radius[k];
+        if (r * scale >= 8 && inBox(groups.x[k], groups.y[k], r)) seen.push(k);
+      }
+      for (const k of largest(seen, groups.size, MOST_OF_A_STYLE)) {
         const [x, y, r] = [groups.x[k], groups.y[k], groups.radius[k]];
-        if (r * scale < 8 || !this.files[k] || !inBox(x, y, r)) continue;
         found.push({ key: `f${k}`, style: "file", x, y, radius: r, lift: r, dy: 9, text: this.files[k], size: 11.5, priority: 1e4 + groups.size[k], alpha: back });
       }
     }
     if (levels.near > 0.4) {
+      const seen = [];
       graph.grid.visit(box, (node) => {
-        const [x, y] = [graph.x[node], graph.y[node]];
-        if (marks.named.has(node) || !inBox(x, y, 1)) return;
-        found.push({ key: `n${node}`, style: "chunk", x, y, radius: 1, lift: this.side(node) * graph.size[node], dy: this.side(node) * 9, text: "", size: 11, priority: 1000 * graph.size[node], alpha: back, node });
+        if (marks.named.has(node) || !inBox(graph.x[node], graph.y[node], 1)) return;
+        if (scale >= CROWDED_SCALE || this.side(node) < 2) seen.push(node);
       });
+      for (const node of largest(seen, graph.size, MOST_OF_A_STYLE)) {
+        const side = Math.min(1, this.side(node));
+        const size = graph.size[node];
+        found.push({ key: `n${node}`, style: "chunk", x: graph.x[node], y: graph.y[node], radius: 1, lift: side * size, dy: side * 9, text: "", size: 11, priority: 1000 * size, alpha: back, node });
+      }
     }
-    return found.sort((p, q) => q.priority - p.priority);
+    return found;
   }
+}
+
+/** The places with the largest values, at most so many. */
+function largest(places, values, most) {
+  if (places.length <= most) return places;
+  const sorted = Float32Array.from(places, (k) => values[k]).sort();
+  const least = sorted[sorted.length - most];
+  return places.filter((k) => values[k] >= least).slice(0, 2 * most);
 }
 
 /** Short names of files: the last part, and one part more where others are called the same. */

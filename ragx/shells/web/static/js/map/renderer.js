@@ -12,6 +12,7 @@ export class Renderer {
   constructor(canvas) {
     this.canvas = canvas;
     this.gl = openContext(canvas);
+    this.software = /swiftshader|llvmpipe|software|basic render/iu.test(rendererName(this.gl));
     this.#compile();
   }
 
@@ -225,7 +226,7 @@ export class Renderer {
         uStrength: [0.5, 0.95],
         uLong: [400 * dpr, 4000 * dpr],
         uLongAlpha: 0.5,
-        uAlpha: 1 - 0.55 * dim,
+        uAlpha: Math.min(1, Math.max(0.4, Math.sqrt(90 / items.strong.count))) * (1 - 0.55 * dim),
       });
       items.strong.draw();
     }
@@ -252,6 +253,11 @@ export class Renderer {
     Object.values(this.programs).forEach(({ program }) => this.gl.deleteProgram(program));
     this.gl.getExtension("WEBGL_lose_context")?.loseContext();
   }
+}
+
+function rendererName(gl) {
+  const info = gl.getExtension("WEBGL_debug_renderer_info");
+  return String(gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER));
 }
 
 function interleave(...columns) {

@@ -1,6 +1,7 @@
-/** What lies under a point of the screen, and what lies beside the selected one. */
+/** Places of the map: under a point of the screen, beside the selected one, round a target. */
 
-import { NOTHING } from "./marks.js";
+import { emptyBox, grow } from "./graph.js";
+import { NOTHING, locate } from "./marks.js";
 
 /**
  * The place under (px, py), CSS pixels from the host's top left: a chunk where its dot can be met,
@@ -55,7 +56,7 @@ const DIRECTIONS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] };
  * @param {"left"|"right"|"up"|"down"} direction
  * @returns {number} its place, or -1
  */
-export function mostIn(from, points, direction) {
+function mostIn(from, points, direction) {
   const way = DIRECTIONS[direction];
   if (!way) return -1;
   const ahead = [];
@@ -78,7 +79,7 @@ export function mostIn(from, points, direction) {
 }
 
 /** Nodes that edges of the drawn kinds join to a node. */
-export function* joinedNodes(graph, node, mask) {
+function* joinedNodes(graph, node, mask) {
   for (let k = graph.start[node]; k < graph.start[node + 1]; k += 1) {
     const e = graph.incident[k];
     if (!((mask >> graph.kind[e]) & 1)) continue;
@@ -88,10 +89,53 @@ export function* joinedNodes(graph, node, mask) {
 }
 
 /** Discs that links (of `sumLinks`) join to one of them. */
-export function* joinedDiscs(discs, links, one) {
+function* joinedDiscs(discs, links, one) {
   for (let k = 0; k < links.count; k += 1) {
     if (links.a[k] !== one && links.b[k] !== one) continue;
     const place = links.a[k] === one ? links.b[k] : links.a[k];
     yield { place, x: discs.x[place], y: discs.y[place] };
   }
+}
+
+/**
+ * What is joined to a place and lies most in a direction, as a place; NOTHING where nothing does.
+ * @param {object} graph
+ * @param {object} selected place of a chunk, file or community
+ * @param {{communities: object, files: object}} links of `sumLinks`
+ * @param {number} mask kinds that count
+ * @param {"left"|"right"|"up"|"down"} direction
+ */
+export function besides(graph, selected, links, mask, direction) {
+  const { type, nodes, files, community } = selected;
+  let found = -1;
+  if (type === "chunk") {
+    const [node] = nodes;
+    found = mostIn([graph.x[node], graph.y[node]], joinedNodes(graph, node, mask), direction);
+  } else if (type) {
+    const file = type === "file";
+    const discs = file ? graph.groups : graph.communities;
+    const one = file ? files[0] : community;
+    const joined = joinedDiscs(discs, file ? links.files : links.communities, one);
+    found = mostIn([discs.x[one], discs.y[one]], joined, direction);
+  }
+  if (found < 0) return NOTHING;
+  return { type, nodes: [found], files: [found], community: found };
+}
+
+/**
+ * Rectangle round a target or round the chunks of `ids`, in map units.
+ * @returns {{box: object, count: number, single: boolean}} count 0: nothing of it is on the map; single: one chunk
+ */
+export function boxOfTarget(graph, target) {
+  const place = target?.ids ? NOTHING : locate(graph, target);
+  const nodes = target?.ids ? target.ids.map((id) => graph.nodeAt(id)).filter((node) => node >= 0) : place.nodes;
+  const box = emptyBox();
+  for (const node of nodes) grow(box, graph.x[node], graph.y[node], 4);
+  for (const k of place.files) grow(box, graph.groups.x[k], graph.groups.y[k], graph.groups.radius[k] + 2);
+  if (place.community >= 0) {
+    const { x, y, radius } = graph.communities;
+    grow(box, x[place.community], y[place.community], 1.06 * radius[place.community] + 2);
+  }
+  const count = nodes.length + place.files.length + (place.community >= 0 ? 1 : 0);
+  return { box, count, single: nodes.length === 1 };
 }
