@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -25,6 +26,8 @@ _SETTINGS_NAME = "ragx.toml"
 _INDEX_NAME = ".ragx"
 # Never part of a corpus, and busy.
 _NOT_OURS = frozenset({".git", "node_modules", "__pycache__"})
+# How often in a row hints may be asked for just as a directory goes.
+_MOST_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,15 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
+def _place(root: Path) -> tuple[int, int] | None:
+    """Which directory it is, whatever its name; None if there is none."""
+    try:
+        status = root.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def watch(
     root: Path,
     see: Callable[[], Seen],
@@ -110,20 +122,17 @@ def watch(
     retries = _Retries(times)
     last: Seen | None = None
     hinted, again, looked_ns = False, True, 0
-    is_first, is_lost = True, False
+    is_first = True
     while True:
         if hinted or again or retries.are_due or source.is_time:
             again = False
             try:
                 before_ns = time.time_ns()
                 started = time.monotonic()
-                was_lost, is_lost = is_lost, True
-                seen = see()
-                is_lost = False
-                if was_lost:  # a root that went and came back gives no more hints
-                    waits.close()
-                    waits = source.waits()
-                source.took(time.monotonic() - started)
+                try:
+                    seen = see()
+                finally:
+                    source.took(time.monotonic() - started)
                 changed = seen != last or (hinted and seen.is_young(looked_ns))
                 if changed or retries.are_due:
                     last, looked_ns = seen, before_ns
@@ -169,8 +178,8 @@ class _Hints:
     def __init__(
         self, root: Path, times: WatchTimes, tell: Callable[[str], None], *, enabled: bool
     ) -> None:
-        # Hints name real paths.
-        self._root = os.path.realpath(root)
+        self._given = root
+        self._root = ""  # hints name real paths
         self._times = times
         self._tell = tell
         self._enabled = enabled
@@ -188,23 +197,49 @@ class _Hints:
         shortest = self._times.polled if not self._enabled else self._times.unasked
         self._pause = max(shortest, seconds / self._times.polled_share)
 
-    def waits(self) -> Generator[bool, None, None]:
+    def waits(self) -> Iterator[bool]:
         """Each step waits a little, and gives whether something may have changed."""
         if self._enabled:
             yield from self._hinted()
         self._enabled = False
         self._pause = self._times.polled
         while True:
-            time.sleep(min(0.5, self._times.polled))
+            self._nap()
             yield False
+
+    def _nap(self) -> None:
+        time.sleep(min(0.5, self._times.polled))
 
     def _hinted(self) -> Iterator[bool]:
         """As `waits`, for as long as there are hints; ends where there are none."""
-        try:
-            from watchfiles import watch as wait_for_changes
-        except ImportError as fault:
-            self._without(f"{fault.name} is missing")
-            return
+        n_tries, was_there = 0, True
+        while True:
+            place = _place(self._given)
+            if place is None:  # there are no hints of it, and none that it comes back
+                self._nap()
+                yield was_there
+                was_there = False
+                continue
+            was_there = True
+            try:
+                for is_hint in self._hints_of(place):
+                    n_tries = 0
+                    yield is_hint
+            except ImportError as fault:
+                return self._without(f"{fault.name} is missing")
+            except (OSError, RuntimeError) as fault:  # its own class is a RuntimeError
+                n_tries += 1
+                if not isinstance(fault, FileNotFoundError) or n_tries == _MOST_TRIES:
+                    return self._without(str(fault) or type(fault).__name__)
+                self._nap()  # a directory went before its turn: those after it give no hints
+                yield False
+
+    def _hints_of(self, place: tuple[int, int]) -> Iterator[bool]:
+        """Hints of one directory; ends when it may be another, or gone."""
+        from watchfiles import Change
+        from watchfiles import watch as wait_for_changes
+
+        self._root = os.path.realpath(self._given)
         changes = wait_for_changes(
             self._root,
             # Chosen here: a filter of its own would keep on waiting, whatever else is due.
@@ -214,15 +249,18 @@ class _Hints:
             rust_timeout=round(1000 * min(1.0, self._times.retry)),
             yield_on_timeout=True,
             raise_interrupt=True,
-            ignore_permission_denied=True,
+            # Else it stops at the first directory it may not read, or finds no root at all, and
+            # says nothing of those that it left out.
+            ignore_permission_denied=False,
         )
         is_new = True  # what changed before the first wait has left no hint
-        try:
+        with closing(changes):
             for batch in changes:
                 yield is_new or any(self._counts(path) for _, path in batch)
                 is_new = False
-        except (OSError, RuntimeError) as fault:  # its own class is a RuntimeError
-            self._without(str(fault) or type(fault).__name__)
+                # Moved away and back, it has no hints of directories made in between.
+                if (Change.deleted, self._root) in batch or _place(self._given) != place:
+                    return
 
     def _without(self, why: str) -> None:
         self._tell(f"no word of changes from the system ({why}): looking for them now and then")

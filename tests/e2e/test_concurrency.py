@@ -41,7 +41,7 @@ from ragx.shells.cli.main import run
 run()
 """
 # Seconds that an interrupted run may take on a machine that does other things, too.
-PATIENCE_S = 5
+PATIENCE_S = 30
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-SOON_S = 60  # far more than any of this takes
+SOON_S = 180  # far more than any of this takes
 WATCHING = "watching for changes"
 
 

@@ -19,7 +19,7 @@ from ragx.documents.formats.base import Extracted, ExtractLimits, Place
 from ragx.documents.guard import Guard
 from ragx.errors import ExtractionError, MissingDependency
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 LIMITS = ExtractLimits(timeout_s=30, max_memory_bytes=256 << 20)
 HASTY = ExtractLimits(timeout_s=1, max_memory_bytes=256 << 20)
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="holds on Linux only")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import watchfiles
 
 from ragx.errors import (
     ConfigError,
@@ -55,6 +56,7 @@ class Watched:
         self.during: Callable[[], None] = lambda: None
         self.raised: BaseException | None = None
         self.ended = False
+        self.n_hinted = 0
         self._files: dict[str, int] = {}
         # One that is not told to look again must not keep the tests from ending.
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -83,6 +85,21 @@ class Watched:
 
     def until_found(self, *paths: str) -> None:
         self.until(lambda: self.runs and set(self.runs[-1]) == set(paths))
+
+    def until_hinted(self, times: int) -> None:
+        """Hints were asked for so often, and the look that follows has been: what changes from
+        here on is found by a hint, or not at all."""
+        if self.hints:
+            self.until(lambda: self.n_hinted >= times)
+
+    def ask(self, *args: Any, **options: Any) -> Iterator[set[Any]]:
+        """Asks for hints, and counts."""
+        changes = watchfiles.main.watch(*args, **options)
+        yield next(changes)
+        with self.changed:
+            self.n_hinted += 1
+            self.changed.notify_all()
+        yield from changes
 
     def _watch(self) -> None:
         try:
@@ -139,11 +156,14 @@ class Watched:
 
 
 @pytest.fixture(params=[True, False], ids=["hints", "polled"])
-def watched(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Watched]:
+def watched(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Watched]:
     root = tmp_path / "corpus"
     (root / "docs").mkdir(parents=True)
     (root / "docs" / "a.md").write_text("a")
     watched = Watched(root, hints=request.param)
+    monkeypatch.setattr(watchfiles, "watch", watched.ask)
     yield watched
     watched.end()
 
@@ -256,10 +276,10 @@ def test_a_root_that_goes_and_comes_back(watched: Watched, tmp_path: Path) -> No
     assert watched.told == []
 
 
-def test_a_root_that_goes_and_is_made_anew(watched: Watched) -> None:
+def test_a_root_that_goes_and_is_made_anew(watched: Watched, tmp_path: Path) -> None:
     watched.start()
     watched.until_found("docs/a.md")
-    shutil.rmtree(watched.root)
+    watched.root.rename(tmp_path / "elsewhere")
     watched.until(lambda: watched.failures)
     watched.root.mkdir()
     watched.put("b.md", "b")
@@ -276,9 +296,11 @@ def test_a_link_that_leads_elsewhere(watched: Watched, tmp_path: Path) -> None:
     (tmp_path / "next" / "b.md").write_text("b")
     watched.start()
     watched.until_found("docs/a.md")
+    watched.until_hinted(1)
     (tmp_path / "link").symlink_to("next")
     (tmp_path / "link").replace(watched.root)
     watched.until_found("b.md")
+    watched.until_hinted(2)
     watched.put("c.md", "c")
     watched.until_found("b.md", "c.md")
     assert watched.told == []
@@ -288,40 +310,55 @@ def test_a_link_that_leads_elsewhere(watched: Watched, tmp_path: Path) -> None:
 def test_a_root_that_is_away_when_hints_are_asked_for(
     watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import watchfiles
-
-    ask = watchfiles.watch
     n_asked = 0
 
     def ask_without_it(*args: Any, **options: Any) -> Iterator[set[Any]]:
         nonlocal n_asked
         n_asked += 1
-        changes = ask(*args, **options)
+        changes = watched.ask(*args, **options)
         if n_asked == 1:
             watched.root.rename(tmp_path / "elsewhere")
             try:
-                yield next(changes)
+                first = next(changes)
             finally:
                 (tmp_path / "elsewhere").rename(watched.root)
+            yield first
         yield from changes
 
     monkeypatch.setattr(watchfiles, "watch", ask_without_it)
     watched.start()
-    watched.until_found("docs/a.md")
-    for name in ("b.md", "c.md"):  # what comes before the first wait is found without a hint
-        watched.until(lambda: n_asked == 2)
-        watched.put(name, "new")
-        watched.until(lambda name=name: name in watched.runs[-1])
+    watched.until_hinted(1)
+    watched.put("docs/b.md", "b")
+    watched.until_found("docs/a.md", "docs/b.md")
     assert watched.told == []
 
 
 @pytest.mark.parametrize("watched", [True], indirect=True)
-@pytest.mark.skipif(sys.platform != "linux", reason="others give hints of what they may not read")
+def test_a_root_that_goes_as_hints_are_asked_for(
+    watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask_too_late(*args: Any, **options: Any) -> Iterator[set[Any]]:
+        monkeypatch.setattr(watchfiles, "watch", watched.ask)
+        watched.root.rename(tmp_path / "elsewhere")
+        yield from watched.ask(*args, **options)
+
+    monkeypatch.setattr(watchfiles, "watch", ask_too_late)
+    watched.start()
+    watched.until(lambda: watched.failures)
+    (tmp_path / "elsewhere").rename(watched.root)
+    watched.until_hinted(1)
+    watched.put("docs/b.md", "b")
+    watched.until_found("docs/a.md", "docs/b.md")
+    assert watched.told == []
+
+
+@pytest.mark.parametrize("watched", [True], indirect=True)
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a watch is of the whole")
 def test_directories_beside_one_that_may_not_be_read(watched: Watched) -> None:
     names = [f"n{at}" for at in range(9)]
     for name in names:
         (watched.root / name).mkdir()
-    closed = next(one.name for one in os.scandir(watched.root) if one.name in names)
+    closed = next(name for name in os.listdir(watched.root) if name in names)
     names.remove(closed)
     (watched.root / closed).chmod(0)
     try:
@@ -329,10 +366,10 @@ def test_directories_beside_one_that_may_not_be_read(watched: Watched) -> None:
             pytest.skip("this user may read all")
         watched.start()
         watched.until(lambda: watched.told)
-        assert "denied" in watched.told[0]
         for name in names:
             (watched.root / name / "b.md").write_text("b")
         watched.until_found("docs/a.md", *(f"{name}/b.md" for name in names))
+        assert "denied" in watched.told[0]
     finally:
         (watched.root / closed).chmod(0o700)
 
@@ -345,7 +382,6 @@ def test_where_there_are_no_hints_it_looks_by_itself(
     if why == "missing":
         monkeypatch.setitem(sys.modules, "watchfiles", None)
     else:
-        import watchfiles
 
         def refuse(*_: object, **__: object) -> Iterator[set[object]]:
             raise OSError(28, "OS file watch limit reached")

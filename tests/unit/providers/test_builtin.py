@@ -64,8 +64,11 @@ def test_rows_are_unit_float32(mode, request):
 
 def test_modes_agree(dyn, wo):
     cosines = np.einsum("ij,ij->i", dyn.embed_documents(TEXTS), wo.embed_documents(TEXTS))
-    assert cosines.min() > 0.98
-    assert cosines.mean() > 0.99
+    # Where the CPU has no instruction for it, sums of int8 products are cut off at 16 bits: one
+    # more reason why a new index is made in the other mode there.
+    native = preferred_mode() == "dyn"
+    assert cosines.min() > (0.98 if native else 0.96)
+    assert cosines.mean() > (0.99 if native else 0.98)
 
 
 def test_weight_only_graph_equals_the_wheels_own(wo, weights):

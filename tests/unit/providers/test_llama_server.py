@@ -23,7 +23,7 @@ from ragx.providers import llama_server
 from ragx.providers.endpoint import EndpointOptions, Role, answers, open_endpoint
 from ragx.providers.llama_server import find_llama_server
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 # Files beside the model steer it: `.loading` holds it in that state, `.says` makes it fail.
 STAND_IN = """\

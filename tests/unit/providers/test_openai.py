@@ -916,7 +916,7 @@ def test_broken_exchange_is_tried_again(embedder, server, reply_type, fake_time,
 
 def test_silent_server_times_out_twice(server, reply_type):
     def never(body):
-        server.release.wait(5)
+        server.release.wait(30)
         return reply_type(body={})
 
     server.behaviour = never
@@ -930,7 +930,7 @@ def test_silent_server_times_out_twice(server, reply_type):
     assert caught.value.code == "provider_timeout"
     # The text, and then another one.
     assert len(server.requests) == 2 + 2
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10  # one, on a machine that is not busy
     e.close()
 
 
@@ -1139,7 +1139,7 @@ def test_close_wakes_a_request_that_waits_to_retry(server, reply_type):
         time.sleep(0.01)
     time.sleep(0.05)
     e.close()
-    thread.join(2)
+    thread.join(30)
     assert len(errors) == 1
     with pytest.raises(ProviderUnavailable, match="closed"):
         e.embed_documents(["a"])

@@ -125,7 +125,7 @@ def test_a_pause_holds_for_all_and_one_tries_first(fake_time):
     trial = gate.enter()
     assert fake_time.sleeps == [30.0]
     assert trial == start + 30.0
-    others = threading.Barrier(4, timeout=10)
+    others = threading.Barrier(4, timeout=60)
     passed = []
 
     def follow():
@@ -141,7 +141,7 @@ def test_a_pause_holds_for_all_and_one_tries_first(fake_time):
     assert passed == []
     gate.leave(trial, 1.0)
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert len(passed) == 3
     assert gate.limit == 4
 
@@ -255,6 +255,6 @@ def test_closing_wakes_who_waits():
     thread = threading.Thread(target=lambda: left.append(gate.enter()))
     thread.start()
     gate.close()
-    thread.join(10)
+    thread.join(60)
     assert left == [None]
     assert gate.enter() is None

@@ -16,7 +16,7 @@ import pytest
 
 from ragx.providers.reaper import ReapedProcess
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 WAITS = "import threading; threading.Event().wait()"
 
 

@@ -113,7 +113,7 @@ def test_a_slow_reader_on_a_non_blocking_pipe_gets_everything(pipe: int) -> None
     reader = threading.Thread(target=read)
     reader.start()
     envelope.emit_text("x" * (size - 1))
-    reader.join(timeout=20)
+    reader.join(timeout=60)
     assert received.getvalue() == b"x" * (size - 1) + b"\n"
 
 

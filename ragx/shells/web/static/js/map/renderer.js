@@ -5,6 +5,7 @@ import { Shapes, buildProgram, dataTexture, openContext } from "./gl.js";
 import { CURVE, DISC, DOT, LINE, RING } from "./shaders.js";
 
 const LINKS_DRAWN = 300; // between communities
+const LINKS_AT_LEAST = 24;
 const FAINT = EDGE_KINDS.map((kind) => ({ similar: 0.55, adjacent: 0.7 })[kind] ?? 1);
 
 export class Renderer {
@@ -96,13 +97,15 @@ export class Renderer {
     this.setLinks(graph, links);
   }
 
-  /** Links between communities (see `sumLinks`): the strongest few hundred, the strongest on top. */
+  /** Links between communities (see `sumLinks`): the strongest, some for each, the strongest on top. */
   setLinks(graph, links) {
     const { x, y, radius, items, size } = graph.communities;
     const { dark } = this.theme;
     const curves = [];
     const most = links.weight[0] || 1;
-    for (let k = Math.min(links.count, LINKS_DRAWN) - 1; k >= 0; k -= 1) {
+    // Where everything is joined to everything, all links together would show nothing.
+    const drawn = Math.min(links.count, LINKS_DRAWN, Math.max(LINKS_AT_LEAST, 1.5 * x.length));
+    for (let k = Math.floor(drawn) - 1; k >= 0; k -= 1) {
       const a = links.a[k];
       const b = links.b[k];
       const s = Math.sqrt(links.weight[k] / most);
