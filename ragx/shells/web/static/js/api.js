@@ -30,7 +30,8 @@ async function ask(path, options = {}) {
     if (reply.ok) throw new Gone("the server broke off its answer");
     document = null;
   }
-  if (!reply.ok) throw new Refused(reply.status, document?.error ?? `the server answered with ${reply.status} and no reason`);
+  if (!reply.ok)
+    throw new Refused(reply.status, document?.error ?? `the server answered with ${reply.status} and no reason`);
   return { reply, document };
 }
 
@@ -52,4 +53,11 @@ export const readPath = async (from, to, signal) => (await ask(`/api/path/${from
 
 /** `ragx.query.v3` with `elapsed_ms` */
 export const sendQuery = async (body, signal) =>
-  (await ask("/api/query", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal })).document;
+  (
+    await ask("/api/query", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+      signal,
+    })
+  ).document;

@@ -32,7 +32,8 @@ export function noteFault(fault) {
 
 function wait(fault) {
   left = pause;
-  const why = fault instanceof Refused ? sentence(fault.message) : "The server does not answer. Is ragx web still running?";
+  const why =
+    fault instanceof Refused ? sentence(fault.message) : "The server does not answer. Is ragx web still running?";
   const when = h("span", { class: "when" });
   fill(byId("banner"), h("span", {}, why), when, button({ on: { click: () => retry() } }, "Try now"));
   byId("banner").hidden = false;

@@ -1,5 +1,7 @@
 /** A graph document with what the page looks up in it. */
 
+import { counted } from "./words.js";
+
 export class Corpus {
   #at = null;
   #files = null;
@@ -35,6 +37,11 @@ export class Corpus {
   /** Whether the index holds more than the map. */
   get capped() {
     return this.meta.shown_nodes < this.meta.nodes;
+  }
+
+  /** How much of it the map shows, in words. */
+  get shown() {
+    return `${this.meta.shown_nodes.toLocaleString("en")} of ${counted(this.meta.nodes, "chunk")}`;
   }
 
   /** Communities joined to one, strongest first: [{topic, strength}]; strength sums edge weights. */

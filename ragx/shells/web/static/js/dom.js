@@ -45,7 +45,10 @@ const ICONS = {
   plus: ["M10 5v10M5 10h10"],
   minus: ["M5 10h10"],
   fit: ["M4 8V4h4M12 4h4v4M16 12v4h-4M8 16H4v-4"],
-  sun: ["M10 6.8a3.2 3.2 0 1 0 0 6.4a3.2 3.2 0 1 0 0-6.4", "M10 2.5v1.6M10 15.9v1.6M2.5 10h1.6M15.9 10h1.6M4.7 4.7l1.1 1.1M14.2 14.2l1.1 1.1M4.7 15.3l1.1-1.1M14.2 5.8l1.1-1.1"],
+  sun: [
+    "M10 6.8a3.2 3.2 0 1 0 0 6.4a3.2 3.2 0 1 0 0-6.4",
+    "M10 2.5v1.6M10 15.9v1.6M2.5 10h1.6M15.9 10h1.6M4.7 4.7l1.1 1.1M14.2 14.2l1.1 1.1M4.7 15.3l1.1-1.1M14.2 5.8l1.1-1.1",
+  ],
   moon: ["M16 11.8A6.4 6.4 0 0 1 8.2 4a6.4 6.4 0 1 0 7.8 7.8z"],
   back: ["M12 5l-5 5l5 5"],
   copy: ["M8 7.5h7.5V16H8z", "M12 7.5V4H4.5v8.5H8"],
@@ -58,7 +61,12 @@ const ICONS = {
 export function icon(name) {
   const space = "http://www.w3.org/2000/svg";
   const drawing = document.createElementNS(space, "svg");
-  for (const [key, value] of [["viewBox", "0 0 20 20"], ["aria-hidden", "true"], ["class", "icon-drawing"]]) drawing.setAttribute(key, value);
+  for (const [key, value] of [
+    ["viewBox", "0 0 20 20"],
+    ["aria-hidden", "true"],
+    ["class", "icon-drawing"],
+  ])
+    drawing.setAttribute(key, value);
   for (const line of ICONS[name]) {
     const path = document.createElementNS(space, "path");
     path.setAttribute("d", line);

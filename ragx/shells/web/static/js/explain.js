@@ -32,9 +32,12 @@ export function whyLine(explain, answer) {
   const said = { ...words, verb: words.verb.replace(/^is /, "") };
   const steps = explain.hop > 1 ? `, ${counted(explain.hop, "step")}` : "";
   const from = seed ? splitPath(seed)[1] : "another chunk";
-  return h("p", { class: "why", title: `from ${seed || from}${steps}: ${said.verb} ${said.quote}` },
+  return h(
+    "p",
+    { class: "why", title: `from ${seed || from}${steps}: ${said.verb} ${said.quote}` },
     kindMark(last.kind),
-    h("span", {}, "from ", h("b", {}, from), steps, ": ", quoted(said)));
+    h("span", {}, "from ", h("b", {}, from), steps, ": ", quoted(said)),
+  );
 }
 
 /** File of a chunk, from the answer or the map. */
@@ -47,9 +50,11 @@ export function placeButton(id, { file = fileOf(id), ...place } = {}, properties
   const [directory, name] = splitPath(file || `chunk ${id}`);
   const node = state.corpus?.node(id);
   const where = placeIn(place, state.answer?.hits.get(id)?.part, node);
-  return button({ class: "place", ...properties, on: { click: () => go(opening.chunk(id)) } },
+  return button(
+    { class: "place", ...properties, on: { click: () => go(opening.chunk(id)) } },
     h("span", { class: "file" }, h("span", { class: "muted" }, directory), h("b", {}, name)),
-    h("span", { class: "mono" }, where));
+    h("span", { class: "mono" }, where),
+  );
 }
 
 /** Where the text stands that an edge rests on. */
@@ -65,15 +70,38 @@ export function evidenceLine(evidence) {
  * @param {string} begins what is said of the first chunk
  */
 export function wayList(seed, steps, begins) {
-  return h("ol", { class: "way", data: { test: "path" } },
+  return h(
+    "ol",
+    { class: "way", data: { test: "path" } },
     h("li", { class: "stop" }, placeButton(seed), h("p", { class: "muted small" }, begins)),
-    steps.map((step) => h("li", { class: "stop", data: { test: "path-step", kind: step.kind } },
-      h("div", { class: "edge" },
-        kindMark(step.kind),
-        h("p", {}, quoted(stepWords(step)), " ", h("span", { class: "muted small" }, step.kind, " · ", number(step.weight, 2))),
-        step.evidence && longEvidence(step.evidence),
-        step.evidence && h("p", { class: "muted small" }, evidenceLine(step.evidence))),
-      placeButton(step.target, { file: step.file, line_start: step.line_start, line_end: step.line_end, place: step.place, locator: step.locator }))));
+    steps.map((step) =>
+      h(
+        "li",
+        { class: "stop", data: { test: "path-step", kind: step.kind } },
+        h(
+          "div",
+          { class: "edge" },
+          kindMark(step.kind),
+          h(
+            "p",
+            {},
+            quoted(stepWords(step)),
+            " ",
+            h("span", { class: "muted small" }, step.kind, " · ", number(step.weight, 2)),
+          ),
+          step.evidence && longEvidence(step.evidence),
+          step.evidence && h("p", { class: "muted small" }, evidenceLine(step.evidence)),
+        ),
+        placeButton(step.target, {
+          file: step.file,
+          line_start: step.line_start,
+          line_end: step.line_end,
+          place: step.place,
+          locator: step.locator,
+        }),
+      ),
+    ),
+  );
 }
 
 /** Text of an edge that the sentence could only give without its line breaks. */
@@ -85,12 +113,19 @@ function longEvidence({ text }) {
 export function whySection({ rank, entry, part }) {
   const { explain } = part;
   if (!explain) return null;
-  return h("section", { class: "why-section" },
+  return h(
+    "section",
+    { class: "why-section" },
     h("h3", {}, `Why it is result ${rank}`),
     explain.hop
-      ? wayList(explain.seed, explain.steps, `found by ${foundBy(state.answer.hits.get(explain.seed)?.part.explain?.terms)}`)
+      ? wayList(
+          explain.seed,
+          explain.steps,
+          `found by ${foundBy(state.answer.hits.get(explain.seed)?.part.explain?.terms)}`,
+        )
       : h("p", {}, "The searches found it, by ", h("b", {}, foundBy(explain.terms)), "."),
-    termTable(explain.terms, part.score, entry));
+    termTable(explain.terms, part.score, entry),
+  );
 }
 
 function termTable(terms, score, entry) {
@@ -101,17 +136,46 @@ function termTable(terms, score, entry) {
   const zero = (100 * negative) / (most + negative);
   const bar = (value) => {
     const width = (100 * Math.abs(value)) / (most + negative);
-    return h("span", { class: `bar ${value < 0 ? "less" : ""}`, style: { left: `${value < 0 ? zero - width : zero}%`, width: `${width}%` } });
+    return h("span", {
+      class: `bar ${value < 0 ? "less" : ""}`,
+      style: { left: `${value < 0 ? zero - width : zero}%`, width: `${width}%` },
+    });
   };
   const parts = Object.entries(entry.terms ?? {}).filter(([, value]) => Math.abs(value) >= 0.0005);
-  const file = parts.length > 1 ? parts.map(([name, value]) => `${FILE_TERMS[name] ?? name.replaceAll("_", " ")} ${number(value)}`).join(" + ") : "";
-  return h("div", { class: "terms", data: { test: "terms" } },
-    h("table", {},
+  const file =
+    parts.length > 1
+      ? parts.map(([name, value]) => `${FILE_TERMS[name] ?? name.replaceAll("_", " ")} ${number(value)}`).join(" + ")
+      : "";
+  return h(
+    "div",
+    { class: "terms", data: { test: "terms" } },
+    h(
+      "table",
+      {},
       h("caption", { class: "hidden" }, "What the score is made of"),
-      h("tbody", {}, names.map((name) => h("tr", { title: TERMS[name] ?? "" },
-        h("th", { scope: "row" }, name.replaceAll("_", " ")),
-        h("td", { class: "bars", style: { "--zero": `${zero}%` } }, bar(terms[name])),
-        h("td", { class: "value" }, `${terms[name] > 0 ? "+" : terms[name] < 0 ? "−" : ""}${number(Math.abs(terms[name]))}`)))),
-      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "score"), h("td", {}), h("td", { class: "value" }, number(score))))),
-    file && h("p", { class: "muted small" }, `The file's score ${number(entry.score)} = ${file}`));
+      h(
+        "tbody",
+        {},
+        names.map((name) =>
+          h(
+            "tr",
+            { title: TERMS[name] ?? "" },
+            h("th", { scope: "row" }, name.replaceAll("_", " ")),
+            h("td", { class: "bars", style: { "--zero": `${zero}%` } }, bar(terms[name])),
+            h(
+              "td",
+              { class: "value" },
+              `${terms[name] > 0 ? "+" : terms[name] < 0 ? "−" : ""}${number(Math.abs(terms[name]))}`,
+            ),
+          ),
+        ),
+      ),
+      h(
+        "tfoot",
+        {},
+        h("tr", {}, h("th", { scope: "row" }, "score"), h("td", {}), h("td", { class: "value" }, number(score))),
+      ),
+    ),
+    file && h("p", { class: "muted small" }, `File: ${number(entry.score)} = ${file}`),
+  );
 }

@@ -7,7 +7,8 @@ import { moveRow } from "./rows.js";
 import { go, opening, state } from "./state.js";
 
 const ARROWS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
-const types = (element) => element?.matches?.("input:not([type=checkbox]), textarea, select, [contenteditable]") ?? false;
+const types = (element) =>
+  element?.matches?.("input:not([type=checkbox]), textarea, select, [contenteditable]") ?? false;
 const onMap = () => document.activeElement === byId("map") || document.activeElement === document.body;
 const inList = () => byId("list").contains(document.activeElement);
 

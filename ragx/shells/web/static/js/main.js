@@ -8,7 +8,7 @@ import { byId, fill, h, icon } from "./dom.js";
 import { startKeys } from "./keys.js";
 import { tell } from "./live.js";
 import { EDGE_KINDS } from "./map/index.js";
-import { map, note, relight, retheme, showGraph, startMap } from "./mapview.js";
+import { map, note, noteMap, retheme, showGraph, startMap } from "./mapview.js";
 import { startOptions } from "./options.js";
 import { startPanel } from "./panel.js";
 import { startQuestions } from "./questions.js";
@@ -27,11 +27,15 @@ let reading = false;
 async function readMap() {
   const doc = await readGraph();
   back();
-  state.graphFault = "";
+  if (state.graphFault) {
+    state.graphFault = "";
+    noteMap();
+  }
   if (!doc) return;
   const again = state.corpus !== null;
   const empty = again && !state.corpus.meta.nodes;
   state.corpus = new Corpus(doc);
+  if (!again && state.answer) state.answer.corpus = state.corpus;
   byId("corpus").textContent = doc.meta.name;
   counts();
   notices();
@@ -48,7 +52,7 @@ async function poll() {
     try {
       await readMap();
     } catch (fault) {
-      if (!noteFault(fault) && !state.corpus) failed(fault);
+      if (!noteFault(fault)) failed(fault);
     } finally {
       reading = false;
     }
@@ -58,9 +62,13 @@ async function poll() {
 
 function failed(fault) {
   state.graphFault = fault.message;
-  byId("status").textContent = "no map";
-  note(fault instanceof Refused ? `The map could not be read. ${sentence(fault.message)}` : `The map could not be drawn: ${fault.message}.`);
-  if (!state.view.q) showTopics();
+  if (!state.corpus) byId("status").textContent = "no map";
+  note(
+    fault instanceof Refused
+      ? `The map could not be read. ${sentence(fault.message)}`
+      : `The map could not be drawn: ${fault.message}.`,
+  );
+  if (!state.corpus && !state.view.q) showTopics();
   if (!(fault instanceof Refused)) throw fault;
 }
 
@@ -74,13 +82,18 @@ function counts() {
     counted(meta.communities || state.corpus.communities.length, grouped.one, grouped.many),
   ];
   byId("status").textContent = parts.filter(Boolean).join(" · ");
-  byId("status").title = meta.embedding_model ? `Vectors by ${meta.embedding_model}` : "An index without vectors: words only";
+  byId("status").title = meta.embedding_model
+    ? `Vectors by ${meta.embedding_model}`
+    : "An index without vectors: words only";
 }
 
 function notices() {
   const { notices: lines } = state.corpus.meta;
   byId("notices").hidden = !lines.length;
-  fill(byId("notices"), lines.map((line) => h("p", { class: "notice" }, sentence(line))));
+  fill(
+    byId("notices"),
+    lines.map((line) => h("p", { class: "notice" }, sentence(line))),
+  );
 }
 
 function title() {
@@ -101,14 +114,17 @@ function showList() {
 }
 
 function helpKinds() {
-  fill(byId("help-kinds"), EDGE_KINDS.map((kind) => h("div", {}, h("dt", {}, kindMark(kind), kind), h("dd", {}, KINDS[kind]))));
+  fill(
+    byId("help-kinds"),
+    EDGE_KINDS.map((kind) => h("div", {}, h("dt", {}, kindMark(kind), kind), h("dd", {}, KINDS[kind]))),
+  );
   fill(byId("help-close"), icon("close"));
 }
 
 function start() {
   startTheme(() => (recolor(), retheme()));
   startMap();
-  window.ragx = { map, state };
+  window.ragx = Object.freeze({ map, state });
   helpKinds();
   startOptions();
   startQuestions();
@@ -120,15 +136,16 @@ function start() {
     byId("list").setAttribute("aria-busy", "true");
     if (!state.answer) showList();
   });
-  on("answer", () => {
+  on("answer", (how) => {
     document.body.classList.remove("asking");
     byId("list").removeAttribute("aria-busy");
     showList();
     byId("list").scrollTop = 0;
+    if (how === "load") byId("list").querySelector("li.open")?.scrollIntoView({ block: "nearest" });
   });
   on("selection", markCurrent);
   on("view", title);
-  on("corpus", () => (title(), relight()));
+  on("corpus", title);
   showTopics();
   follow("load");
   // Back and Forward are told by one of these or by both, an edited address by the second.

@@ -6,7 +6,7 @@ import { kindMark } from "./colors.js";
 import { say } from "./live.js";
 import { go, noteView, on, patchFor, state } from "./state.js";
 import { isDark } from "./theme.js";
-import { KINDS } from "./words.js";
+import { KINDS, counted } from "./words.js";
 
 const STEP_PX = 90;
 const ZOOM = 1.5;
@@ -34,10 +34,11 @@ export function startMap() {
   on("shown", (how) => (inset(), relight(), select(), reveal(how)));
   on("answer", (how) => {
     relight();
+    select();
     if (how === "load" || target() ? how === "load" : !state.view.at) reveal(how);
   });
   on("view", (how) => how === "address" && !target() && state.view.at && map?.setView(state.view.at));
-  on("again", (how) => reveal(how));
+  on("again", (how) => (select(), reveal(how)));
   const sizes = new ResizeObserver(inset);
   for (const id of ["left", "panel", "tools"]) sizes.observe(byId(id));
 }
@@ -54,10 +55,20 @@ export function showGraph(again) {
     else reveal("load");
   }
   legend();
-  if (!map) return;
-  note(!corpus.meta.nodes ? "There is nothing to draw: the index is empty." : corpus.capped
-    ? `The map shows ${corpus.meta.shown_nodes.toLocaleString("en")} of ${corpus.meta.nodes.toLocaleString("en")} chunks and ${corpus.meta.shown_edges.toLocaleString("en")} of ${corpus.meta.edges.toLocaleString("en")} edges. Questions search all of them.`
-    : "");
+  noteMap();
+}
+
+/** Says what the map leaves out, and why; where there is no map, that stays said. */
+export function noteMap() {
+  const { corpus } = state;
+  if (!map || !corpus) return;
+  note(
+    !corpus.meta.nodes
+      ? "There is nothing to draw: the index is empty."
+      : corpus.capped
+        ? `The map shows ${corpus.shown} and ${counted(corpus.meta.shown_edges, "edge")}. Questions search all of them.`
+        : "",
+  );
 }
 
 export function note(text) {
@@ -66,7 +77,10 @@ export function note(text) {
 }
 
 function chosen(target) {
-  if (!target) return;
+  if (!target) {
+    select(); // The map let go of what is open here.
+    return;
+  }
   byHand = true;
   go(patchFor(target), { how: "map" });
 }
@@ -74,7 +88,11 @@ function chosen(target) {
 function hovered(target) {
   const tip = byId("tip");
   const node = target?.type === "chunk" && state.corpus?.node(target.id);
-  const text = node ? `${node.file}${node.line_start ? `:${node.line_start}` : ""}` : target?.type === "file" ? target.file : "";
+  const text = node
+    ? `${node.file}${node.line_start ? `:${node.line_start}` : ""}`
+    : target?.type === "file"
+      ? target.file
+      : "";
   tip.hidden = !text;
   tip.textContent = text;
 }
@@ -85,7 +103,8 @@ function viewed(at) {
   noting = setTimeout(() => (byHand || state.view.at) && noteView(at), NOTE_MS);
 }
 
-for (const event of ["wheel", "pointerdown"]) byId("map").addEventListener(event, () => (byHand = true), { passive: true });
+for (const event of ["wheel", "pointerdown"])
+  byId("map").addEventListener(event, () => (byHand = true), { passive: true });
 
 /** What is covered by the panels; the map centres in the rest. */
 function inset() {
@@ -112,8 +131,9 @@ const target = () => {
   return file ? { type: "file", file } : null;
 };
 
+/** Rings what is open; while a way is lit its edges would hide that, and the way marks its end. */
 function select() {
-  map?.select(target());
+  map?.select(state.lit?.path.length > 1 ? null : target());
 }
 
 /** Lights the way to what is open, or all that was found. */
@@ -133,7 +153,11 @@ export function relight() {
       steps: led ? explain.steps : [],
     };
   } else if (answer?.doc.results.length) {
-    lit = { hits: answer.doc.results.map((entry, at) => ({ id: entry.chunks[0].chunk_id, rank: at + 1 })), path: [], steps: [] };
+    lit = {
+      hits: answer.doc.results.map((entry, at) => ({ id: entry.chunks[0].chunk_id, rank: at + 1 })),
+      path: [],
+      steps: [],
+    };
   }
   state.lit = lit && { ...lit, steps: lit.steps.map(({ source, target: to, kind }) => ({ source, target: to, kind })) };
   map?.light(state.lit);
@@ -166,8 +190,10 @@ function covered({ type, id }) {
   const { x, y, scale } = map.view();
   const px = box.left + box.width / 2 + (node.x - x) * scale;
   const py = box.top + box.height / 2 + (node.y - y) * scale;
-  return document.elementsFromPoint(px, py).every((one) => !byId("map").contains(one)) ||
-    ["panel", "left", "tools"].some((over) => document.elementsFromPoint(px, py).includes(byId(over)));
+  return (
+    document.elementsFromPoint(px, py).every((one) => !byId("map").contains(one)) ||
+    ["panel", "left", "tools"].some((over) => document.elementsFromPoint(px, py).includes(byId(over)))
+  );
 }
 
 export const zoom = (direction) => ((byHand = true), map?.zoomBy(ZOOM ** direction));
@@ -183,7 +209,9 @@ export function pan(direction) {
 /** Walks to the neighbour that lies there. @returns {boolean} whether something is selected to walk from */
 export function walk(direction) {
   if (!map || !target()) return false;
+  map.select(target());
   const next = map.neighbourIn(direction);
+  select();
   if (next) go(patchFor(next), { how: "walk" });
   else say("No neighbour lies there");
   return true;
@@ -192,15 +220,28 @@ export function walk(direction) {
 /** The kinds of edges with their counts, as switches of what is drawn. */
 function legend() {
   const { edge_counts: counts } = state.corpus.meta;
-  fill(byId("legend"), EDGE_KINDS.map((kind) => {
-    const n = counts[kind] ?? 0;
-    const one = button({
-      class: "legend-kind", data: { test: "legend-kind", kindName: kind }, title: n ? KINDS[kind] : `${KINDS[kind]}; this index has none`,
-      "aria-pressed": String(kinds.has(kind) && n > 0), disabled: !n, on: { click: () => toggle(kind, one) },
-    }, kindMark(kind), h("span", {}, kind), h("span", { class: "n" }, n.toLocaleString("en")));
-    return one;
-  }));
-  if (!state.corpus.meta.edges && state.corpus.meta.nodes) byId("legend").append(h("p", { class: "muted small" }, "No edges: nothing joins these chunks yet."));
+  fill(
+    byId("legend"),
+    EDGE_KINDS.map((kind) => {
+      const n = counts[kind] ?? 0;
+      const one = button(
+        {
+          class: "legend-kind",
+          data: { test: "legend-kind", kindName: kind },
+          title: n ? KINDS[kind] : `${KINDS[kind]}; this index has none`,
+          "aria-pressed": String(kinds.has(kind) && n > 0),
+          disabled: !n,
+          on: { click: () => toggle(kind, one) },
+        },
+        kindMark(kind),
+        h("span", {}, kind),
+        h("span", { class: "n" }, n.toLocaleString("en")),
+      );
+      return one;
+    }),
+  );
+  if (!state.corpus.meta.edges && state.corpus.meta.nodes)
+    byId("legend").append(h("p", { class: "muted small" }, "No edges: nothing joins these chunks yet."));
 }
 
 function toggle(kind, one) {

@@ -3,8 +3,10 @@
 import { h } from "./dom.js";
 
 const COMMON = new Set(
-  ("a an and are as at be but by can did do does for from had has have how i if in into is it its me my no not of on or our so such" +
-    " that the their them then there these they this to us was we were what when where which who whom whose why will with would you your").split(" "),
+  (
+    "a an and are as at be but by can did do does for from had has have how i if in into is it its me my no not of on or our so such" +
+    " that the their them then there these they this to us was we were what when where which who whom whose why will with would you your"
+  ).split(" "),
 );
 const WORD = /[\p{L}\p{N}]+/gu;
 
@@ -12,7 +14,11 @@ const stem = (word) => (word.length > 4 ? word.replace(/(?:ing|ed|es|s|e)$/u, ""
 
 /** Beginnings of words to look for. Words that are excluded (`-word`) are not among them. */
 export function stemsOf(question) {
-  const wanted = question.replace(/(^|\s)-\S+/g, " ").toLowerCase().match(WORD) ?? [];
+  const wanted =
+    question
+      .replace(/(^|\s)-\S+/g, " ")
+      .toLowerCase()
+      .match(WORD) ?? [];
   const telling = wanted.filter((word) => word.length > 1 && !COMMON.has(word));
   return new Set((telling.length ? telling : wanted).map(stem));
 }
@@ -44,14 +50,17 @@ const LEAD = 24;
 export function snippet(text, stems, most = 3) {
   const lines = text.split(/\r\n|\n|\r/);
   const worth = lines.map((line) => {
-    const seen = new Set((line.match(WORD) ?? []).filter((word) => hits(word, stems)).map((word) => stem(word.toLowerCase())));
+    const seen = new Set(
+      (line.match(WORD) ?? []).filter((word) => hits(word, stems)).map((word) => stem(word.toLowerCase())),
+    );
     return line.trim() ? seen.size : -0.5;
   });
   let best = 0;
   let bestWorth = -Infinity;
   for (let at = 0; at < Math.max(1, lines.length - most + 1); at += 1) {
     // Of equal windows the one that begins with what is asked.
-    const sum = worth.slice(at, at + most).reduce((one, other) => one + other, 0) + 0.3 * worth[at] - (lines[at].trim() ? 0 : 1);
+    const sum =
+      worth.slice(at, at + most).reduce((one, other) => one + other, 0) + 0.3 * worth[at] - (lines[at].trim() ? 0 : 1);
     if (sum > bestWorth) [best, bestWorth] = [at, sum];
   }
   const chosen = lines.slice(best, best + most).filter((line) => line.trim());

@@ -13,7 +13,11 @@ function read() {
   const found = { q: byId("q").value.trim() };
   for (const name of ["mode", "temporal"]) found[name] = field(name).value;
   for (const name of ["since", "until"]) found[name] = field(name).value.trim();
-  for (const name of ["path", "lang", "tag"]) found[name] = field(name).value.split(",").map((one) => one.trim()).filter(Boolean);
+  for (const name of ["path", "lang", "tag"])
+    found[name] = field(name)
+      .value.split(",")
+      .map((one) => one.trim())
+      .filter(Boolean);
   for (const name of ["top", "hops"]) found[name] = field(name).value === "" ? null : Number(field(name).value);
   for (const name of ["graph", "expand", "rerank"]) found[name] = field(name).checked;
   found.kind = [...field("kind")].filter((box) => box.checked).map((box) => box.value);
@@ -97,5 +101,7 @@ export function dropOptions() {
   const usual = emptyView();
   const patch = Object.fromEntries(OPTIONS.map((name) => [name, usual[name]]));
   const differs = OPTIONS.some((name) => String(state.view[name]) !== String(usual[name]));
-  return differs ? button({ class: "primary", on: { click: () => go(patch, { how: "asked" }) } }, "Ask without options") : null;
+  return differs
+    ? button({ class: "primary", on: { click: () => go(patch, { how: "asked" }) } }, "Ask without options")
+    : null;
 }

@@ -23,7 +23,8 @@ export function startPanel() {
   on("corpus", (again) => (again && state.view.file === "" ? show("again") : redraw()));
 }
 
-const key = ({ chunk, topic, file }) => (chunk !== null ? `chunk ${chunk}` : topic !== null ? `topic ${topic}` : file ? `file ${file}` : "");
+const key = ({ chunk, topic, file }) =>
+  chunk !== null ? `chunk ${chunk}` : topic !== null ? `topic ${topic}` : file ? `file ${file}` : "";
 
 async function show(how) {
   running?.abort();
@@ -44,7 +45,17 @@ async function show(how) {
   const stop = new AbortController();
   running = stop;
   // What was open stays until the next is there, so that nothing jumps; if that takes long, it is said.
-  const slow = setTimeout(() => draw([panelHead(h("b", {}, wanted.split(" ")[0] === "chunk" ? "Chunk" : "Topic")), h("p", { class: "muted pad" }, "Reading.")], ""), SLOW_MS);
+  const slow = setTimeout(
+    () =>
+      draw(
+        [
+          panelHead(h("b", {}, wanted.split(" ")[0] === "chunk" ? "Chunk" : "Topic")),
+          h("p", { class: "muted pad" }, "Reading."),
+        ],
+        "",
+      ),
+    SLOW_MS,
+  );
   try {
     const found = await read(view, stop.signal);
     if (running !== stop) return;
@@ -98,12 +109,24 @@ function failed(fault, wanted) {
   const [what] = wanted.split(" ");
   const gone = fault instanceof Refused && fault.status === 404;
   const name = wanted.slice(what.length + 1);
-  const word = what === "topic" ? state.corpus?.grouped.one ?? "topic" : what;
+  const word = what === "topic" ? (state.corpus?.grouped.one ?? "topic") : what;
   return [
     panelHead(h("b", {}, gone ? `There is no ${word} ${name}` : `This ${word} could not be read`)),
-    h("div", { class: "scroll" },
-      h("p", { class: "notice", role: "alert" }, waiting ? "It is read as soon as the server answers." : sentence(fault.message)),
-      gone && h("p", {}, "The index changed since this address was made: numbers of chunks and topics change with the texts. Ask again, or begin at the topics.")),
+    h(
+      "div",
+      { class: "scroll" },
+      h(
+        "p",
+        { class: "notice", role: "alert" },
+        waiting ? "It is read as soon as the server answers." : sentence(fault.message),
+      ),
+      gone &&
+        h(
+          "p",
+          {},
+          "The index changed since this address was made: numbers of chunks and topics change with the texts. Ask again, or begin at the topics.",
+        ),
+    ),
   ];
 }
 

@@ -5,7 +5,18 @@ import { go, opening } from "./state.js";
 
 /** @param {Node|string} title @param {string} [more] beside it */
 export function panelHead(title, more = "") {
-  return h("header", { class: "panelhead" },
+  return h(
+    "header",
+    { class: "panelhead" },
     h("h2", { tabindex: "-1" }, title, more && h("span", { class: "mono muted" }, more)),
-    button({ class: "icon", "aria-label": "Close the panel", title: "Close (Esc)", on: { click: () => go(opening.nothing()) } }, icon("close")));
+    button(
+      {
+        class: "icon",
+        "aria-label": "Close the panel",
+        title: "Close (Esc)",
+        on: { click: () => go(opening.nothing()) },
+      },
+      icon("close"),
+    ),
+  );
 }

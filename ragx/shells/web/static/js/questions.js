@@ -38,14 +38,18 @@ export async function ask(how) {
     if (running !== stop) return;
     back();
     const hits = new Map();
-    doc.results.forEach((entry, at) => entry.chunks.forEach((part) => hits.set(part.chunk_id, { rank: at + 1, entry, part })));
+    doc.results.forEach((entry, at) =>
+      entry.chunks.forEach((part) => hits.set(part.chunk_id, { rank: at + 1, entry, part })),
+    );
     state.answer = { doc, view, hits, stems: stemsOf(view.q), corpus: state.corpus };
     say(doc.results.length ? `${counted(doc.results.length, "file")} found` : "Nothing found");
   } catch (fault) {
     if (running !== stop || fault.name === "AbortError") return;
     waiting = noteFault(fault);
     state.answer = null;
-    state.fault = waiting ? { waiting: true } : { status: fault instanceof Refused ? fault.status : 0, message: fault.message };
+    state.fault = waiting
+      ? { waiting: true }
+      : { status: fault instanceof Refused ? fault.status : 0, message: fault.message };
     if (!waiting) say(fault.message);
   }
   running = null;

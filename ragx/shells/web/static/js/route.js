@@ -14,8 +14,23 @@ export const OPTIONS = [...Object.keys(CHOICES), ...Object.keys(NUMBERS), ...Obj
 /** A view of nothing in particular. Ids are null, texts "", lists empty, numbers null. */
 export function emptyView() {
   return {
-    q: "", mode: "", temporal: "", top: null, hops: null, ...FLAGS, since: "", until: "",
-    path: [], lang: [], kind: [], tag: [], chunk: null, from: null, topic: null, file: "", at: null,
+    q: "",
+    mode: "",
+    temporal: "",
+    top: null,
+    hops: null,
+    ...FLAGS,
+    since: "",
+    until: "",
+    path: [],
+    lang: [],
+    kind: [],
+    tag: [],
+    chunk: null,
+    from: null,
+    topic: null,
+    file: "",
+    at: null,
   };
 }
 
@@ -33,7 +48,8 @@ export function parse(hash) {
     const text = given.get(name) ?? "";
     if (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most) view[name] = Number(text);
   }
-  for (const [name, choices] of Object.entries(CHOICES)) if (choices.includes(given.get(name))) view[name] = given.get(name);
+  for (const [name, choices] of Object.entries(CHOICES))
+    if (choices.includes(given.get(name))) view[name] = given.get(name);
   for (const [name, otherwise] of Object.entries(FLAGS)) {
     if (given.has(name)) view[name] = otherwise ? given.get(name) !== "off" : given.get(name) === "on";
   }
@@ -51,7 +67,8 @@ export function format(view) {
   if (view.q) put("q", view.q);
   for (const name of [...Object.keys(CHOICES), ...TEXTS]) if (view[name]) put(name, view[name]);
   for (const name of Object.keys(NUMBERS)) if (view[name] !== null) put(name, view[name]);
-  for (const [name, otherwise] of Object.entries(FLAGS)) if (view[name] !== otherwise) put(name, view[name] ? "on" : "off");
+  for (const [name, otherwise] of Object.entries(FLAGS))
+    if (view[name] !== otherwise) put(name, view[name] ? "on" : "off");
   for (const name of LISTS) for (const value of view[name]) put(name, value);
   for (const name of IDS) if (view[name] !== null) put(name, view[name]);
   if (view.file) put("file", view.file);
@@ -60,13 +77,19 @@ export function format(view) {
 }
 
 // Slashes and commas may stand as they are: addresses stay legible.
-const encode = (text) => encodeURIComponent(text.toWellFormed?.() ?? text).replace(/%2F/g, "/").replace(/%2C/g, ",").replace(/%20/g, "+");
+const encode = (text) =>
+  encodeURIComponent(text.toWellFormed?.() ?? text)
+    .replace(/%2F/g, "/")
+    .replace(/%2C/g, ",")
+    .replace(/%20/g, "+");
 
 /** Whether two views ask the same. */
-export const sameQuestion = (one, other) => ["q", ...OPTIONS].every((name) => String(one[name]) === String(other[name]));
+export const sameQuestion = (one, other) =>
+  ["q", ...OPTIONS].every((name) => String(one[name]) === String(other[name]));
 
 /** Whether two views have the same open. */
-export const sameSelection = (one, other) => ["chunk", "from", "topic", "file"].every((name) => one[name] === other[name]);
+export const sameSelection = (one, other) =>
+  ["chunk", "from", "topic", "file"].every((name) => one[name] === other[name]);
 
 /** The body of a question. */
 export function bodyOf(view) {

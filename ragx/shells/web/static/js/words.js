@@ -37,7 +37,8 @@ export const oneLine = (text) => text.replace(/[\s\p{Cc}]+/gu, " ").trim();
 export function placeIn(...sources) {
   for (const one of sources) {
     if (!one) continue;
-    if (Number.isFinite(one.line_start)) return one.line_start === one.line_end ? `${one.line_start}` : `${one.line_start}-${one.line_end}`;
+    if (Number.isFinite(one.line_start))
+      return one.line_start === one.line_end ? `${one.line_start}` : `${one.line_start}-${one.line_end}`;
     const words = one.place ?? one.locator?.label;
     if (words) return words;
   }
