@@ -74,7 +74,7 @@ def find_communities(
         MissingDependency: leidenalg or igraph is not installed.
     """
     known = read_communities(directory, options)
-    if known is not None and known.stamp == stamp:
+    if known is not None and known.stamp == stamp and len(known.of) == len(graph):
         return known
     import numpy as np
 
@@ -116,9 +116,23 @@ def read_communities(directory: Path, options: CommunityOptions) -> Partition | 
         facts = json.loads(body)
         if facts["made_by"] != _made_by(options):
             return None
-        return Partition(tuple(facts["of"]), tuple(facts["labels"]), facts["stamp"])
+        found = Partition(tuple(facts["of"]), tuple(facts["labels"]), facts["stamp"])
+        return found if _makes_sense(found) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _makes_sense(partition: Partition) -> bool:
+    """Whether it could have been found: an index may come from anybody, with a sum that fits."""
+    from ragx.algo.communities import LABEL_CHARS
+
+    numbers = set(partition.of)
+    return (
+        {type(number) for number in numbers} <= {int}
+        and numbers == set(range(len(partition.labels)))
+        and all(isinstance(label, str) for label in partition.labels)
+        and max(map(len, partition.labels), default=0) <= LABEL_CHARS
+    )
 
 
 def _made_by(options: CommunityOptions) -> list[float]:

@@ -219,6 +219,17 @@ def _sealed(body: bytes) -> bytes:
     return xxhash.xxh3_128_hexdigest(body).encode() + b"\n" + body
 
 
+def _altered(key: str, change: Callable[[list[Any]], object]) -> Callable[[bytes], bytes]:
+    """The document with one list changed, and a sum that fits."""
+
+    def alter(data: bytes) -> bytes:
+        facts = json.loads(data.partition(b"\n")[2])
+        change(facts[key])
+        return _sealed(json.dumps(facts).encode())
+
+    return alter
+
+
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
     "cut": lambda data: data[: len(data) // 2],
@@ -235,6 +246,15 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "sealed, a number": lambda data: _sealed(b"1"),
     "sealed, another document": lambda data: _sealed(b'{"schema": "other"}'),
     "sealed, half a document": lambda data: _sealed(b'{"resolution": 1.0, "seed": 42, "of": 5}'),
+    "sealed, a number of no community": _altered("of", lambda of: of.__setitem__(0, 99)),
+    "sealed, a number below 0": _altered("of", lambda of: of.__setitem__(0, -1)),
+    "sealed, a huge number": _altered("of", lambda of: of.__setitem__(0, 10**30)),
+    "sealed, a fraction": _altered("of", lambda of: of.__setitem__(0, 0.5)),
+    "sealed, a truth": _altered("of", lambda of: of.__setitem__(0, True)),
+    "sealed, text for a number": _altered("of", lambda of: of.__setitem__(0, "0")),
+    "sealed, a label without members": _altered("labels", lambda labels: labels.append("x")),
+    "sealed, a number for a label": _altered("labels", lambda labels: labels.__setitem__(0, 5)),
+    "sealed, a label without end": _altered("labels", lambda all_: all_.__setitem__(0, "x" * 999)),
 }
 
 
@@ -250,6 +270,16 @@ def test_what_is_not_whole_is_not_used(
     assert found(corpus) == expected
     assert len(detections) == 1
     assert file_of(corpus).read_bytes() == whole
+
+
+def test_a_sealed_file_of_fewer_nodes_is_not_used(
+    corpus: Path, detections: list[tuple[float, int]]
+) -> None:
+    whole = file_of(corpus).read_bytes()
+    expected = found(corpus)
+    file_of(corpus).write_bytes(_altered("of", lambda of: of.pop())(whole))
+    assert found(corpus) == expected
+    assert len(detections) == 1
 
 
 def test_the_file_of_another_corpus_is_not_used(
