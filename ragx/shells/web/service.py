@@ -176,7 +176,8 @@ class Service:
         finally:
             with self._counting:
                 self._running -= 1
-        if reply.status >= 500 and what != "query":
+        # A question has a line of its own, and what warming met is met again by who asks.
+        if reply.status >= 500 and what not in ("query", "warm"):
             self.log(f"web: {what}: {reply.status}")
         return reply
 
