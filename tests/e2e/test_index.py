@@ -395,7 +395,7 @@ def until_it_works(root: Path, process: subprocess.Popen[bytes]) -> None:
     while not (lock.exists() and lock.read_text() == str(process.pid)):
         assert process.poll() is None, "the run was too short to be interrupted"
         time.sleep(0.01)
-    time.sleep(0.5)
+    time.sleep(0.2)  # into the midst of it
 
 
 @pytest.mark.parametrize("n_signals", [1, 2])
