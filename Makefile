@@ -50,6 +50,7 @@ test-servers: $(VENV)/.made-dev
 
 test-browser: $(VENV)/.made-dev
 	$(PIP) install --constraint .ci/constraints.txt playwright axe-playwright-python
+	tests/browser/setup
 	RAGX_TEST_BROWSER="$$(tests/browser/setup | tail -n 1)" $(BIN)/python -m pytest tests/browser
 
 test-torch: $(VENV)/.made-dev
